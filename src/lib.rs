@@ -1,0 +1,1 @@
+//! Tenure lends out scarce things in a Kubernetes cluster.
