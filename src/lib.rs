@@ -1,1 +1,3 @@
 //! Tenure lends out scarce things in a Kubernetes cluster.
+
+pub mod api;

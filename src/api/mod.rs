@@ -1,0 +1,29 @@
+//! The objects of `tenure.dev/v1alpha1`. These types are the only source of the CRDs, their documentation and the chart's copy.
+//!
+//! Every instant is a [`jiff::Timestamp`] (RFC 3339 with an offset; one without is refused), every duration whole seconds in a
+//! field named `...Seconds`, every list and string bounded.
+
+pub mod annotations;
+mod claim;
+mod claim_status;
+mod class;
+mod reason;
+mod receipt;
+mod resource;
+mod resource_status;
+
+pub use claim::*;
+pub use claim_status::*;
+pub use class::*;
+pub use reason::*;
+pub use receipt::*;
+pub use resource::*;
+pub use resource_status::*;
+
+/// An instant on the wall clock, as the API carries it.
+pub type Instant = jiff::Timestamp;
+
+/// The API group of all kinds.
+pub const GROUP: &str = "tenure.dev";
+/// The version of all kinds.
+pub const VERSION: &str = "v1alpha1";
