@@ -1,0 +1,15 @@
+//! The engine's hands: watches turn objects into events, `apply` turns actions into guarded writes. No decision is made here.
+
+pub mod apply;
+pub mod backoff;
+pub mod barrier;
+pub mod call;
+pub mod listing;
+pub mod notice;
+pub mod observed;
+pub mod pulse;
+pub mod queue;
+pub mod reader;
+pub mod reading;
+pub mod scope;
+pub mod write;
