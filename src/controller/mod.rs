@@ -4,6 +4,7 @@ pub mod apply;
 pub mod backoff;
 pub mod barrier;
 pub mod call;
+pub mod discovery;
 pub mod listing;
 pub mod notice;
 pub mod observed;
@@ -11,5 +12,14 @@ pub mod pulse;
 pub mod queue;
 pub mod reader;
 pub mod reading;
+pub mod run;
 pub mod scope;
+pub mod serve;
+pub mod watch;
 pub mod write;
+
+#[cfg(test)]
+#[allow(missing_docs)]
+mod fake;
+#[cfg(test)]
+mod tests;

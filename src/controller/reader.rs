@@ -255,35 +255,46 @@ impl<F: Send> Reader<F> {
                 (Ok(None), Some(before)) => return Ended::Quietly(before),
                 (Ok(None), None) => return Ended::Failed(None, Failure::lost("the stream ended early")),
             };
-            let mut events = Vec::new();
-            let mut ended = None;
-            for line in chunk {
-                match line {
-                    Ok(line) => ended = self.line(&line, known, &mut version, &mut events),
-                    Err(error) => ended = Some(Ended::Failed(version.clone(), Failure::lost(error))),
-                }
-                if ended.is_some() {
-                    break;
-                }
-            }
-            self.pulse.heard();
-            if version.is_some() {
-                self.pulse.good();
-                backoff.reset();
-            }
-            if self.hand_over(events).await.is_none() {
-                return Ended::Closed;
-            }
-            if known.fresh.is_none() && self.pass().await.is_none() {
-                return Ended::Closed;
-            }
-            if let Some(ended) = ended {
+            if let Some(ended) = self.take(chunk, known, &mut version, backoff).await {
                 return ended;
             }
         }
     }
 
-    async fn open(&self, from: Option<&str>) -> Result<impl futures::Stream<Item = std::io::Result<String>> + use<F>, Ended> {
+    /// Takes some lines of a watch; says when it is over.
+    async fn take<T: Observed>(
+        &mut self,
+        chunk: Vec<std::io::Result<String>>,
+        known: &mut Known,
+        version: &mut Option<String>,
+        backoff: &mut Backoff,
+    ) -> Option<Ended>
+    where
+        F: FnMut(Change<T>, &mut Vec<Event>),
+    {
+        let mut events = Vec::new();
+        let mut ended = None;
+        for line in chunk {
+            ended = match line {
+                Ok(line) => self.line(&line, known, version, &mut events),
+                Err(error) => Some(Ended::Failed(version.clone(), Failure::lost(error))),
+            };
+            if ended.is_some() {
+                break;
+            }
+        }
+        self.pulse.heard();
+        if version.is_some() {
+            self.pulse.good();
+            backoff.reset();
+        }
+        if self.hand_over(events).await.is_none() || (known.fresh.is_none() && self.pass().await.is_none()) {
+            return Some(Ended::Closed);
+        }
+        ended
+    }
+
+    async fn open(&mut self, from: Option<&str>) -> Result<impl futures::Stream<Item = std::io::Result<String>> + use<F>, Ended> {
         let fields = self.collection.fields.map(|fields| format!("&fieldSelector={fields}")).unwrap_or_default();
         let start = match from {
             Some(version) => format!("&resourceVersion={version}"),
@@ -393,7 +404,7 @@ impl<F: Send> Reader<F> {
         (self.convert)(Change::Filled, events);
     }
 
-    async fn hand_over(&self, events: Vec<Event>) -> Option<()> {
+    async fn hand_over(&mut self, events: Vec<Event>) -> Option<()> {
         if events.is_empty() {
             return Some(());
         }

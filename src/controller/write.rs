@@ -283,7 +283,7 @@ fn path(key: &Key, plural: &str) -> String {
 mod tests {
     use super::*;
     use crate::{
-        api::{ClaimStatus, ResourceSpec},
+        api::ClaimStatus,
         engine::action::Urgency,
     };
 
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn an_invention_is_posted_to_the_collection_and_a_deletion_has_preconditions() {
-        let invent = prepare(&write(Target::Resource("r".into()), Body::Invent(Box::new(ResourceSpec::default())))).unwrap();
+        let invent = prepare(&write(Target::Resource("r".into()), Body::Invent(Box::default()))).unwrap();
         assert_eq!((invent.method(), invent.uri().path()), (&Method::POST, "/apis/tenure.dev/v1alpha1/resources"));
         let delete = prepare(&write(Target::Receipt("r".into()), Body::Delete)).unwrap();
         let body: serde_json::Value = serde_json::from_slice(delete.body()).unwrap();

@@ -82,6 +82,16 @@ impl Elector {
         }
     }
 
+    /// Leads without taking the Lease, with the highest term that any Lease or ledger carries, but at least 1.
+    ///
+    /// # Errors
+    /// When the Lease or the ledgers can't be read.
+    pub async fn adopt(&self) -> Result<Leadership, Error> {
+        let noted = self.read().await?.as_ref().map_or(0, term_of);
+        let listed = self.within("reading every ledger's term", highest_term(&self.client)).await?;
+        Ok(Leadership::unguarded(noted.max(listed).max(1), self.clock.clone()))
+    }
+
     /// Renews until told to stop or the Lease is lost; in the latter case `leadership` says so before this returns.
     pub async fn keep(mut self, leadership: Leadership, stop: Shutdown) -> Self {
         loop {
@@ -204,7 +214,7 @@ impl Elector {
 }
 
 /// The term a Lease was last held with, 0 when it says none.
-pub(super) fn term_of(lease: &Lease) -> i64 {
+fn term_of(lease: &Lease) -> i64 {
     let noted = lease.metadata.annotations.as_ref().and_then(|all| all.get(TERM_ANNOTATION));
     noted.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

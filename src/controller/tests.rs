@@ -1,0 +1,5 @@
+//! Writing, reading and the loop against a scripted API server.
+
+mod applying;
+mod reading;
+mod turning;
