@@ -1,5 +1,6 @@
 //! Writing, reading and the loop against a scripted API server.
 
 mod applying;
+mod leading;
 mod reading;
 mod turning;

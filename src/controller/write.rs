@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use http::{Method, Request, StatusCode};
+use http::{HeaderValue, Method, Request, StatusCode, header};
 use kube::Client;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ use crate::{
 /// How long a write may take, and how long the API server may work on it: less, so that a lost one is over soon. Seconds.
 const LIMIT: Duration = Duration::from_secs(10);
 const SERVER_LIMIT: u32 = 8;
+/// Of an object whose status was replaced only the new version is wanted back.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// What one sending of a write led to.
 #[derive(Debug)]
@@ -133,7 +135,12 @@ fn prepare(write: &Write) -> Result<Request<Vec<u8>>, String> {
         Body::Delete => (Method::DELETE, format!("{path}?timeout={SERVER_LIMIT}s"), deletion(write)),
     };
     let body = body.map_err(|error| format!("the object can't be written as JSON: {error}"))?;
-    request(method, &path, body).map_err(|error| error.to_string())
+    let replaces = method == Method::PUT;
+    let mut request = request(method, &path, body).map_err(|error| error.to_string())?;
+    if replaces {
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(METADATA));
+    }
+    Ok(request)
 }
 
 fn replacement<S: Serialize>(write: &Write, key: &Key, kind: &'static str, status: &S) -> Result<Vec<u8>, serde_json::Error> {

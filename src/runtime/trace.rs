@@ -1,5 +1,7 @@
 //! Where log lines go and how they look.
 
+use std::io::IsTerminal;
+
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
@@ -35,7 +37,7 @@ pub enum Error {
 /// When the filter does not parse, or logging is already set up.
 pub fn start(filter: &str, format: Format) -> Result<(), Error> {
     let parsed = EnvFilter::try_new(filter).map_err(|source| Error::Filter { filter: filter.to_owned(), source })?;
-    let lines = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(std::io::stderr).with_target(true);
+    let lines = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     match format {
         Format::Text => lines.try_init(),
         Format::Json => lines.json().flatten_event(true).try_init(),
