@@ -36,6 +36,8 @@ const WATCH_SECONDS: u32 = 280;
 const CHUNK: usize = 256;
 /// Failures in a row after which a collection counts as unreadable.
 const FAILURES: u32 = 3;
+/// Of failures in a row the first is logged, and one in so many after it.
+const REPEAT: u32 = 16;
 
 /// Which collection.
 #[derive(Clone, Debug)]
@@ -132,7 +134,7 @@ impl<F: Send> Reader<F> {
         let mut known = Known::default();
         let mut position: Option<String> = None;
         let mut streaming = true;
-        let mut backoff = Backoff::new(200, 10_000);
+        let mut backoff = Backoff::new(200, 4_000);
         loop {
             let ended = match position.take() {
                 None if !streaming => self.list(&mut known).await,
@@ -140,7 +142,10 @@ impl<F: Send> Reader<F> {
             };
             match ended {
                 Ended::Quietly(version) => position = Some(version),
-                Ended::Missed => self.count_restart(),
+                Ended::Missed => {
+                    self.count_restart();
+                    sleep(backoff.pause()).await;
+                }
                 Ended::NoStreaming => streaming = false,
                 Ended::Failed(version, failure) => {
                     position = self.failed(version, failure, &backoff).await;
@@ -158,7 +163,7 @@ impl<F: Send> Reader<F> {
         let Failure { message, refused } = failure;
         self.pulse.fail();
         self.count_restart();
-        if backoff.tried() == 0 || refused {
+        if backoff.tried().is_multiple_of(REPEAT) {
             tracing::warn!(source = self.collection.source, message, "can't read, trying again");
         }
         if !refused && version.is_some() && backoff.tried() + 1 < FAILURES {

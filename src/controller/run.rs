@@ -88,6 +88,9 @@ impl<D: Decider> Loop<D> {
             }
             let now = self.clock.now();
             self.health.beat();
+            if !leadership.may_write() {
+                return Ended::LeadershipLost;
+            }
             if now.steady - last.steady > STILL
                 && let Some(event) = self.reading.stood_still(now.steady)
             {

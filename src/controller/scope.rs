@@ -88,13 +88,14 @@ pub struct Targets {
     replay: Arc<AtomicBool>,
     objects: HashMap<Key, Target>,
     filled: bool,
+    unreadable: bool,
 }
 
 impl Targets {
     /// Nothing is known. While `replay` is set, the next review reports everything again.
     #[must_use]
     pub fn new(kind: ScopeKind, finishing: Arc<Finishing>, replay: Arc<AtomicBool>) -> Self {
-        Self { kind, finishing, replay, objects: HashMap::new(), filled: false }
+        Self { kind, finishing, replay, objects: HashMap::new(), filled: false, unreadable: false }
     }
 
     /// Turns a change into events; what changed nothing that scopes look at gives none.
@@ -111,11 +112,14 @@ impl Targets {
             }
             Change::Filled => {
                 self.filled = true;
+                self.unreadable = false;
                 events.push(Event::ScopeKindFilled { kind: self.kind.clone() });
             }
             Change::Unreadable(message) => {
                 self.filled = false;
-                events.push(Event::ScopeKindUnreadable { kind: self.kind.clone(), message });
+                if !std::mem::replace(&mut self.unreadable, true) {
+                    events.push(Event::ScopeKindUnreadable { kind: self.kind.clone(), message });
+                }
             }
             Change::Review => self.review(events),
         }

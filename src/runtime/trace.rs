@@ -5,6 +5,9 @@ use std::io::IsTerminal;
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
+/// Logs every failed connection as an error, which whoever asked logs too, with what it was for.
+const NOISE: &str = "kube_client::client::builder";
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -36,7 +39,8 @@ pub enum Error {
 /// # Errors
 /// When the filter does not parse, or logging is already set up.
 pub fn start(filter: &str, format: Format) -> Result<(), Error> {
-    let parsed = EnvFilter::try_new(filter).map_err(|source| Error::Filter { filter: filter.to_owned(), source })?;
+    let quiet = if filter.contains("kube_client") { String::new() } else { format!(",{NOISE}=off") };
+    let parsed = EnvFilter::try_new(format!("{filter}{quiet}")).map_err(|source| Error::Filter { filter: filter.to_owned(), source })?;
     let lines = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     match format {
         Format::Text => lines.try_init(),
