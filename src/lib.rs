@@ -1,3 +1,6 @@
 //! Tenure lends out scarce things in a Kubernetes cluster.
 
 pub mod api;
+pub mod controller;
+pub mod engine;
+pub mod runtime;

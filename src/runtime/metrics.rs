@@ -75,7 +75,7 @@ pub struct Metrics {
     pub undecodable_now: Family<SourceLabels, Gauge>,
     /// Notices dropped because too many waited.
     pub notices_dropped: Counter,
-    /// Claims granted: commits this process saw confirmed.
+    /// Shares granted: occupancies that confirmed ledger writes added, but for those that came with a parent.
     pub granted: Counter,
     /// Times the API could not be read.
     pub reading_lost: Counter,
@@ -129,7 +129,7 @@ impl Metrics {
         names.register("undecodable_objects", "Objects that could not be decoded", self.undecodable.clone());
         names.register("undecodable_objects_now", "Objects that can't be decoded now", self.undecodable_now.clone());
         names.register("notices_dropped", "Notices dropped because too many waited", self.notices_dropped.clone());
-        names.register("granted", "Claims granted", self.granted.clone());
+        names.register("granted", "Shares granted", self.granted.clone());
         names.register("reading_lost", "Times the API could not be read", self.reading_lost.clone());
         names.register("leading", "1 while this process leads", self.leading.clone());
         names.register("term", "The leader's term", self.term.clone());
