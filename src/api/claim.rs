@@ -9,7 +9,15 @@ use super::{Account, ClaimStatus, Cleanup, Execution, Instant, Mode};
 
 /// Asks for one or more Resources, all of them or none.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(group = "tenure.dev", version = "v1alpha1", kind = "Claim", namespaced, status = "ClaimStatus", derive = "PartialEq", derive = "Default")]
+#[kube(
+    group = "tenure.dev",
+    version = "v1alpha1",
+    kind = "Claim",
+    namespaced,
+    status = "ClaimStatus",
+    derive = "PartialEq",
+    derive = "Default"
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimSpec {
     /// What it asks for, each by a name of its own.

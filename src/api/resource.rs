@@ -289,4 +289,3 @@ pub struct Withdrawal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
-

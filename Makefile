@@ -1,0 +1,34 @@
+# What a contributor runs. A target's `##` is its line in `make help`.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+# Tracked or new, whatever begins with a shell's #! line.
+scripts = git ls-files -z --cached --others --exclude-standard | \
+	while IFS= read -r -d '' file; do \
+		if [[ -f $$file ]] && head -c 64 -- "$$file" | head -n 1 | grep -qaE '^\#!.*[/ ](ba|da)?sh$$'; then printf '%s\0' "$$file"; fi; \
+	done
+
+.PHONY: help
+help: ## Lists these targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' Makefile | expand -t 14
+
+.PHONY: setup
+setup: ## Installs what is missing to build, test and lint (Debian and its kin)
+	.ci/setup
+
+.PHONY: test
+test: ## Runs the unit, property and end-to-end tests
+	@if [[ -x e2e/tools/build.sh ]]; then e2e/tools/build.sh >/dev/null; fi
+	$(CARGO) test --workspace --locked
+
+.PHONY: lint
+lint: ## Runs rustfmt, clippy and shellcheck: no warning is left standing
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@$(scripts) | xargs -0 --no-run-if-empty shellcheck
+
+.PHONY: rules
+rules: ## Lists each rule of docs/rules.md with the tests that prove it
+	docs/list-rules.sh
