@@ -1,5 +1,7 @@
 //! What the engine wants done. The caller does it and reports how it ended; it decides nothing.
 
+use std::sync::Arc;
+
 use crate::api::{ClaimStatus, ReceiptStatus, ResourceSpec, ResourceStatus};
 
 use super::event::{ScopeKind, Target};
@@ -21,12 +23,12 @@ pub enum Body {
     /// Replace a Resource's status (its ledger).
     Ledger {
         /// The new ledger.
-        after: Box<ResourceStatus>,
+        after: Arc<ResourceStatus>,
         /// What the engine believes stands there, for the audit stream.
-        before: Box<ResourceStatus>,
+        before: Arc<ResourceStatus>,
     },
     /// Replace a Claim's status.
-    Claim(Box<ClaimStatus>),
+    Claim(Arc<ClaimStatus>),
     /// Replace a Receipt's status.
     Receipt(Box<ReceiptStatus>),
     /// Create a Resource for an invented key (M3). There is no guard: an existing object refuses it.

@@ -1,0 +1,35 @@
+//! Decides. Pure: no clock, no I/O, no async, no client, no randomness.
+//!
+//! Facts come in as [`event::Event`]s, wishes go out as [`action::Action`]s, and all that is known is one [`world::World`].
+//! Read `step` first, then `lifecycle` (what becomes of a claim) and `weigh` (the one list of what can stand in its way).
+
+pub mod action;
+pub mod capacity;
+pub mod clockwork;
+pub mod event;
+pub mod heartbeat;
+mod absorb;
+mod emit;
+pub mod invariant;
+mod invent;
+mod ledger;
+mod lifecycle;
+mod matching;
+pub mod order;
+mod outcome;
+mod queue;
+mod receipt;
+mod reserve;
+mod scope;
+pub mod selection;
+mod several;
+pub mod slab;
+mod status;
+mod step;
+#[cfg(test)]
+mod tests;
+pub mod weigh;
+pub mod world;
+
+pub use clockwork::Deadlines;
+pub use step::{Engine, Settings};

@@ -1,0 +1,10 @@
+//! Tests of the rules, each named for its rule. They run the engine on the in-memory store.
+
+mod bench;
+mod capacity;
+mod chaos;
+mod life;
+mod queue;
+mod scope;
+mod several;
+mod tree;

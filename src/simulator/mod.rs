@@ -1,0 +1,3 @@
+//! The engine on a virtual clock: an in-memory store with the API server's guards, and a workload.
+
+pub mod store;
