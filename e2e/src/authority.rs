@@ -1,8 +1,6 @@
 //! The certificate authority of one control plane, in memory only but for what the API server reads.
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
-};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
 
 use crate::Error;
 
@@ -43,8 +41,7 @@ impl Authority {
     /// For a server on loopback, by all names that clients in and out of a cluster know the API server by.
     pub(crate) fn server(&self) -> Result<Identity, Error> {
         let names = ["localhost", "127.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
-        let mut params =
-            CertificateParams::new(names.map(str::to_owned)).map_err(|error| refused("the API server", &error))?;
+        let mut params = CertificateParams::new(names.map(str::to_owned)).map_err(|error| refused("the API server", &error))?;
         params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         self.sign("the API server", params, ExtendedKeyUsagePurpose::ServerAuth)
     }

@@ -48,9 +48,5 @@ impl ControlPlane {
 async fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let what = format!("copying {} to {}", from.display(), to.display());
     let done = Command::new("cp").arg("-a").arg(from).arg(to).output().await.map_err(Error::machine(&what))?;
-    if done.status.success() {
-        Ok(())
-    } else {
-        Err(Error::Machine { what, why: String::from_utf8_lossy(&done.stderr).into_owned() })
-    }
+    if done.status.success() { Ok(()) } else { Err(Error::Machine { what, why: String::from_utf8_lossy(&done.stderr).into_owned() }) }
 }

@@ -11,6 +11,9 @@ use tokio::task::spawn_blocking;
 
 use crate::Error;
 
+/// How the variables begin in which cargo tells a test about its package.
+const OUTER_CARGO: [&str; 5] = ["CARGO_BIN_", "CARGO_CRATE_", "CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_PRIMARY_"];
+
 /// The repository.
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/")).to_owned()
@@ -55,6 +58,12 @@ pub async fn tenure_binary() -> Result<&'static Path, Error> {
         // Together with a test, so that dependencies have the features they have in a test run, and aren't built twice.
         if profile == "dev" {
             cargo.args(["--test", "tidy"]);
+        }
+        // What the outer cargo tells its test would make some dependencies' build scripts believe that they have to run again.
+        for (name, _) in env::vars_os() {
+            if name.to_str().is_some_and(|name| OUTER_CARGO.iter().any(|prefix| name.starts_with(prefix))) {
+                cargo.env_remove(name);
+            }
         }
         cargo.arg("--target-dir").arg(target).stdin(Stdio::null());
         let status = cargo.status().map_err(Error::machine("cargo build --bin tenure"))?;
