@@ -159,7 +159,11 @@ impl Engine {
                 true
             }
             Planned::Blocked(obstacles) => {
-                self.show_obstacles(claim, &obstacles);
+                if obstacles.iter().any(|obstacle| super::weigh::refuses_waiter(obstacle.reason)) {
+                    self.work.claims.insert(claim);
+                } else {
+                    self.show_obstacles(claim, &obstacles);
+                }
                 false
             }
             Planned::Invent => false,

@@ -25,7 +25,7 @@ pub struct Group {
     /// Those that may have something to give and that nobody waits for, by free units, then name.
     pub open: BTreeSet<(i64, Arc<str>, ResourceIx)>,
     /// How many free units each member was listed with.
-    listed: BTreeMap<ResourceIx, (i64, Arc<str>)>,
+    pub listed: BTreeMap<ResourceIx, (i64, Arc<str>)>,
     /// Claims that wait with this selector, in order.
     pub waiters: BTreeMap<Order, ClaimIx>,
 }

@@ -8,7 +8,7 @@ use super::{
     event::{Event, Now},
     heartbeat::Rung,
     order::Order,
-    world::{ClaimIx, Object, ResourceIx, Stage, World},
+    world::{ClaimIx, Object, ResourceIx, World},
 };
 
 /// What the engine is told once.
@@ -159,10 +159,5 @@ impl Engine {
             claims.into_iter().filter_map(|claim| Some((self.world.claims.get(claim)?.order(), claim))).collect();
         ordered.sort();
         ordered.into_iter().map(|(_, claim)| claim).collect()
-    }
-
-    /// True while a claim is neither granted nor over.
-    pub(super) fn is_undecided(&self, claim: ClaimIx) -> bool {
-        self.world.claims.get(claim).is_some_and(|record| !matches!(record.stage, Stage::Live | Stage::Final))
     }
 }

@@ -277,8 +277,7 @@ impl Scale<'_> {
         let units = self.ask.units(self.world, self.resource);
         if !capacity::fits(&record.ledger, &effective.capacity, self.ask.mode, units + self.ask.beside) {
             self.add_at(Reason::CapacityHeld, resource);
-        }
-        if record.ledger.occupants.len() >= capacity::most_occupants(effective) {
+        } else if record.ledger.occupants.len() >= capacity::most_occupants(effective) {
             self.add_at(Reason::OccupantLimit, resource);
         }
         if record.queue.is_ahead_of(self.ask.order) {
