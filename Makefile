@@ -32,3 +32,7 @@ lint: ## Runs rustfmt, clippy and shellcheck: no warning is left standing
 .PHONY: rules
 rules: ## Lists each rule of docs/rules.md with the tests that prove it
 	docs/list-rules.sh
+
+.PHONY: crds
+crds: ## Writes crds/ anew from the types in src/api
+	$(CARGO) run --locked --quiet -- crds --output-dir crds

@@ -14,9 +14,23 @@ use super::{Account, ClaimStatus, Cleanup, Execution, Instant, Mode};
     version = "v1alpha1",
     kind = "Claim",
     namespaced,
+    doc = "Asks for one or more Resources, all of them or none.",
     status = "ClaimStatus",
     derive = "PartialEq",
-    derive = "Default"
+    derive = "Default",
+    shortname = "tclaim",
+    category = "tenure",
+    selectable = ".status.phase",
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
+    printcolumn(name = "Position", type_ = "integer", json_path = ".status.position"),
+    printcolumn(name = "Resources", type_ = "string", json_path = ".status.resources"),
+    printcolumn(name = "Nodes", type_ = "string", json_path = ".status.nodes"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Claimant", type_ = "string", json_path = ".spec.claimant.user", priority = 1),
+    printcolumn(name = "Expires", type_ = "string", json_path = ".status.expiresAt", priority = 1),
+    printcolumn(name = "Execution", type_ = "string", json_path = ".status.execution.state", priority = 1),
+    printcolumn(name = "Label", type_ = "string", json_path = ".spec.label", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimSpec {

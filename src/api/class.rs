@@ -8,7 +8,22 @@ use super::{Capacity, Enforcement, Lending, Policy};
 
 /// Defaults and policy for a family of Resources.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(group = "tenure.dev", version = "v1alpha1", kind = "ResourceClass", derive = "PartialEq", derive = "Default")]
+#[kube(
+    group = "tenure.dev",
+    version = "v1alpha1",
+    kind = "ResourceClass",
+    doc = "Defaults and policy for a family of Resources.",
+    derive = "PartialEq",
+    derive = "Default",
+    shortname = "tresclass",
+    category = "tenure",
+    printcolumn(name = "Prefix", type_ = "string", json_path = ".spec.prefix"),
+    printcolumn(name = "OnDemand", type_ = "boolean", json_path = ".spec.onDemand"),
+    printcolumn(name = "Mode", type_ = "string", json_path = ".spec.capacity.mode"),
+    printcolumn(name = "Policy", type_ = "string", json_path = ".spec.policy"),
+    printcolumn(name = "Provider", type_ = "string", json_path = ".spec.receiptProvider"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceClassSpec {
     /// Keys that begin so may be invented, when `onDemand` (M3). The longest prefix wins; the empty one matches every key.

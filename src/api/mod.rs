@@ -4,6 +4,7 @@
 //! field named `...Seconds`, every list and string bounded.
 
 pub mod annotations;
+pub mod crds;
 mod claim;
 mod claim_status;
 mod class;
@@ -11,6 +12,7 @@ mod reason;
 mod receipt;
 mod resource;
 mod resource_status;
+mod schema;
 
 pub use claim::*;
 pub use claim_status::*;

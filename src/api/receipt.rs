@@ -8,7 +8,27 @@ use super::{Account, ClaimReference, Instant, Reason};
 
 /// What an adapter says it saw of one share of a Resource, at one moment. Never changed once written.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(group = "tenure.dev", version = "v1alpha1", kind = "Receipt", status = "ReceiptStatus", derive = "PartialEq", derive = "Default")]
+#[kube(
+    group = "tenure.dev",
+    version = "v1alpha1",
+    kind = "Receipt",
+    doc = "What somebody who may speak for a Resource says they saw. Never changed once written.",
+    status = "ReceiptStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    shortname = "treceipt",
+    category = "tenure",
+    selectable = ".spec.resource",
+    printcolumn(name = "Resource", type_ = "string", json_path = ".spec.resource"),
+    printcolumn(name = "Fence", type_ = "integer", json_path = ".spec.fence"),
+    printcolumn(name = "Kind", type_ = "string", json_path = ".spec.kind"),
+    printcolumn(name = "Cleanup", type_ = "string", json_path = ".spec.cleanup"),
+    printcolumn(name = "Counted", type_ = "boolean", json_path = ".status.counted"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Provider", type_ = "string", json_path = ".spec.provider", priority = 1),
+    printcolumn(name = "Reporter", type_ = "string", json_path = ".spec.reporter.user", priority = 1)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ReceiptSpec {
     /// The Resource's name.

@@ -9,7 +9,33 @@ use super::{Instant, ResourceStatus};
 
 /// A thing that can be lent: a GPU, a host, a licence pool, a lock.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(group = "tenure.dev", version = "v1alpha1", kind = "Resource", status = "ResourceStatus", derive = "PartialEq", derive = "Default")]
+#[kube(
+    group = "tenure.dev",
+    version = "v1alpha1",
+    kind = "Resource",
+    doc = "A thing that can be lent: a GPU, a host, a licence pool, a lock. Its status is the ledger of who occupies it.",
+    status = "ResourceStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    shortname = "tres",
+    category = "tenure",
+    selectable = ".spec.key",
+    selectable = ".spec.parent",
+    selectable = ".spec.node",
+    selectable = ".spec.class",
+    printcolumn(name = "Availability", type_ = "string", json_path = ".status.availability"),
+    printcolumn(name = "Free", type_ = "integer", json_path = ".status.freeQuantity"),
+    printcolumn(name = "Capacity", type_ = "string", json_path = ".status.capacityText"),
+    printcolumn(name = "Queue", type_ = "integer", json_path = ".status.queueDepth"),
+    printcolumn(name = "Health", type_ = "string", json_path = ".status.health.state"),
+    printcolumn(name = "Holder", type_ = "string", json_path = ".status.holder"),
+    printcolumn(name = "Node", type_ = "string", json_path = ".spec.node"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Key", type_ = "string", json_path = ".spec.key", priority = 1),
+    printcolumn(name = "Parent", type_ = "string", json_path = ".spec.parent", priority = 1),
+    printcolumn(name = "Class", type_ = "string", json_path = ".spec.class", priority = 1),
+    printcolumn(name = "Fence", type_ = "integer", json_path = ".status.lastFence", priority = 1)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSpec {
     /// What claims may name. Unique in the cluster; the object's name when left out.

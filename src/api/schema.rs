@@ -1,0 +1,50 @@
+//! Makes a derived schema one that an API server takes: no defaults, no nulls, no unsigned formats, conditions keyed by type.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool};
+use thiserror::Error;
+
+/// Why an API server, or this project, would not take a schema.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Such a format is no part of the API conventions.
+    #[error("{path} has the format {format}; make it an i64")]
+    Unsigned {
+        /// Where.
+        path: String,
+        /// Which.
+        format: String,
+    },
+}
+
+/// Makes the schema of `kind` one that an API server takes.
+pub fn finish(_kind: &str, root: &mut JSONSchemaProps) -> Result<(), Error> {
+    conform("", root)
+}
+
+/// Makes one part of a schema, and all inside it, conform.
+fn conform(path: &str, part: &mut JSONSchemaProps) -> Result<(), Error> {
+    // The reader knows what a field left out means; a default would hide from it that it was, and a class could not decide.
+    part.default = None;
+    // A field without a value is left out.
+    part.nullable = None;
+    if let Some(format) = part.format.clone().filter(|format| format.starts_with("uint")) {
+        return Err(Error::Unsigned { path: path.to_owned(), format });
+    }
+    if path.ends_with(".status.conditions") {
+        part.x_kubernetes_list_type = Some("map".to_owned());
+        part.x_kubernetes_list_map_keys = Some(vec!["type".to_owned()]);
+    } else if part.type_.as_deref() == Some("array") {
+        part.x_kubernetes_list_type.get_or_insert_with(|| "atomic".to_owned());
+    }
+    for (name, property) in part.properties.iter_mut().flatten() {
+        conform(&format!("{path}.{name}"), property)?;
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut part.additional_properties {
+        conform(&format!("{path}.*"), values)?;
+    }
+    match &mut part.items {
+        Some(JSONSchemaPropsOrArray::Schema(item)) => conform(&format!("{path}[]"), item),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().try_for_each(|item| conform(&format!("{path}[]"), item)),
+        None => Ok(()),
+    }
+}
