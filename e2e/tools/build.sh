@@ -25,13 +25,14 @@ die() {
 # Sets `go` to a Go of at least 1.21, which fetches the version that a go.mod asks for.
 find_go() {
     go=$(command -v go) || die "Go is missing, and etcd and kube-apiserver are built with it: install it (make setup, or the package golang-go)"
-    local minor folder
+    local minor folder downloaded
     minor=$("$go" env GOVERSION | sed -nE 's/^go1\.([0-9]+).*/\1/p')
     [[ -z $minor || $minor -ge 21 ]] && return
     say "$("$go" env GOVERSION) can't build Kubernetes; fetching $toolchain"
-    folder=$(cd / && "$go" mod download -json "golang.org/toolchain@v0.0.1-$toolchain.$("$go" env GOOS)-$("$go" env GOARCH)" |
-        sed -nE 's/^[[:space:]]*"Dir": "(.*)",?$/\1/p')
-    [[ -n $folder ]] || die "$toolchain can't be fetched as a module: install Go 1.21 or later"
+    downloaded=$(cd / && "$go" mod download -json "golang.org/toolchain@v0.0.1-$toolchain.$("$go" env GOOS)-$("$go" env GOARCH)") ||
+        die "$toolchain can't be fetched as a module: $(sed -nE 's/^[[:space:]]*"Error": "(.*)",?$/\1/p' <<<"$downloaded"): install Go 1.21 or later"
+    folder=$(sed -nE 's/^[[:space:]]*"Dir": "(.*)",?$/\1/p' <<<"$downloaded")
+    [[ -n $folder ]] || die "$toolchain was fetched, but go doesn't say where to: install Go 1.21 or later"
     # A module carries no executable bits, and the module cache no write bits.
     chmod u+w "$folder/bin" "$folder/bin"/* "$folder/pkg/tool"/*
     chmod u+x "$folder/bin"/* "$folder/pkg/tool"/*/*
