@@ -1,6 +1,11 @@
 //! Starts etcd and kube-apiserver, and ends, freezes and restarts them.
 
-use std::{fs, net::SocketAddr, path::Path, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
@@ -39,6 +44,8 @@ pub struct ControlPlane {
     etcd_address: SocketAddr,
     etcd_peer_address: SocketAddr,
     programs: &'static Path,
+    /// The kubeconfig of Tenure's controller, once Tenure is installed.
+    pub(crate) installed: OnceCell<PathBuf>,
 }
 
 /// The control plane that all tests of one binary share. It is started by the first to ask and ends with the process.
@@ -75,6 +82,12 @@ impl ControlPlane {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The folder with its programs, and with a kubectl if the machine has none.
+    #[must_use]
+    pub fn programs(&self) -> &Path {
+        self.programs
     }
 
     /// The process ids of its servers that are there now.
@@ -128,7 +141,7 @@ impl ControlPlane {
         running(&mut self.api_server, "kube-apiserver")?.thaw()
     }
 
-    pub(crate) fn etcd_folder(&self) -> std::path::PathBuf {
+    pub(crate) fn etcd_folder(&self) -> PathBuf {
         self.path().join("etcd")
     }
 
@@ -168,7 +181,18 @@ impl ControlPlane {
             let path = folder.path().join(name);
             fs::write(&path, content).map_err(Error::machine(path.display().to_string()))?;
         }
-        Ok(Self { api_server: None, etcd: None, folder, authority, admin, api_address, etcd_address, etcd_peer_address, programs })
+        Ok(Self {
+            api_server: None,
+            etcd: None,
+            folder,
+            authority,
+            admin,
+            api_address,
+            etcd_address,
+            etcd_peer_address,
+            programs,
+            installed: OnceCell::new(),
+        })
     }
 
     fn spawn_etcd(&self) -> Result<Process, Error> {

@@ -35,7 +35,7 @@ impl ControlPlane {
     /// # Errors
     /// When it can't be run, or takes longer than a minute.
     pub async fn kubectl_with(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<Output, Error> {
-        let built = tools::folder().await?.join("kubectl");
+        let built = self.programs().join("kubectl");
         let mut command = Command::new(if built.exists() { built.as_os_str() } else { "kubectl".as_ref() });
         command.env("KUBECONFIG", kubeconfig);
         // Its own cache is by address, and the API server that last had this address was another.

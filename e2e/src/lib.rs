@@ -3,10 +3,10 @@
 //! ```no_run
 //! # async fn example() -> Result<(), e2e::Error> {
 //! let control_plane = e2e::shared().await?;               // one for all tests of a binary
-//! control_plane.apply_crds().await?;
+//! let kubeconfig = control_plane.install().await?;
 //! let namespace = control_plane.new_namespace("drain").await?;
 //! let ada = control_plane.client_as("ada", &["developers"]).await?;
-//! let controller = control_plane.controller("one", &control_plane.kubeconfig_path(), &["--log=debug"]).await?;
+//! let controller = control_plane.controller("one", kubeconfig, &["--log=debug"]).await?;
 //! # Ok(()) }
 //! ```
 //!

@@ -132,6 +132,20 @@ impl Process {
         Ok(self.ended)
     }
 
+    /// Waits until its log contains `text`.
+    ///
+    /// # Errors
+    /// When it ends before, or `bound` is over; with the end of the log.
+    pub async fn logged(&mut self, text: &str, bound: Duration) -> Result<(), Error> {
+        let log = self.log.clone();
+        let look = async || match std::fs::read(&log) {
+            Ok(bytes) if String::from_utf8_lossy(&bytes).contains(text) => Ok(()),
+            Ok(_) => Err(format!("its log has no {text:?}")),
+            Err(error) => Err(error.to_string()),
+        };
+        self.until("as far as expected", bound, look).await
+    }
+
     /// Asks `probe` until it answers, this process ends, or `bound` is over. `state` is the word for what is waited for.
     ///
     /// # Errors

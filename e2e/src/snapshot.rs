@@ -38,6 +38,8 @@ impl ControlPlane {
     /// When the data can't be copied, or a server doesn't start on it.
     pub async fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
         self.kill_servers();
+        // Tenure may not have been there yet.
+        self.installed.take();
         let data = self.etcd_folder();
         fs::remove_dir_all(&data).map_err(Error::machine(data.display().to_string()))?;
         copy(&snapshot.folder, &data).await?;

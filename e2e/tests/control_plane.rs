@@ -269,6 +269,7 @@ async fn a_server_that_fails_says_why() {
     let mut command = tether::command("sh");
     command.args(["-c", "echo the port is taken; exit 4"]);
     let mut server = Process::spawn("server", command, folder.path()).unwrap();
+    server.logged("port is taken", SOON).await.unwrap();
     let never = server.until("ready", SOON, async || Err::<(), _>("refused".to_owned())).await;
     let message = never.unwrap_err().to_string();
     assert!(message.contains("exit status: 4") && message.contains("the port is taken"), "{message}");

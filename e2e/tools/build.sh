@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what the tests' control plane consists of, at the versions that the go.mod files beside this script pin, and prints the
 # folder they lie in: etcd, kube-apiserver and, where the machine has no kubectl, kubectl.
-# The first time takes minutes, on two cores about seven; after that the folder is found again by a hash of what is pinned.
+# The first time takes minutes; after that the folder is found again by a hash of what is pinned.
 # usage: e2e/tools/build.sh      the folder goes to standard output, progress to standard error
 # environment: TENURE_CACHE      where built tools are kept (~/.cache/tenure)
 set -euo pipefail
@@ -33,8 +33,7 @@ find_go() {
         die "$toolchain can't be fetched as a module: $(sed -nE 's/^[[:space:]]*"Error": "(.*)",?$/\1/p' <<<"$downloaded"): install Go 1.21 or later"
     folder=$(sed -nE 's/^[[:space:]]*"Dir": "(.*)",?$/\1/p' <<<"$downloaded")
     [[ -n $folder ]] || die "$toolchain was fetched, but go doesn't say where to: install Go 1.21 or later"
-    # A module carries no executable bits, and the module cache no write bits.
-    chmod u+w "$folder/bin" "$folder/bin"/* "$folder/pkg/tool"/*
+    # A module carries no executable bits.
     chmod u+x "$folder/bin"/* "$folder/pkg/tool"/*/*
     go=$folder/bin/go
 }
@@ -68,30 +67,37 @@ build() {
     say "$name is built, in $((SECONDS - started)) s"
 }
 
-find_go
-# With cgo the result would depend on the machine's libc.
-export CGO_ENABLED=0
-version=$(cd "$here/kubernetes" && "$go" env GOVERSION GOOS GOARCH)
-hash=$({
-    cat "$here"/{etcd,kubernetes}/go.{mod,sum} "${BASH_SOURCE[0]}"
-    echo "$version"
-} | sha256sum | cut -c 1-16)
-folder=$cache/tools/$hash
-mkdir -p "$folder"
+# Read whole before it runs, so that a changed script doesn't change a build on its way.
+main() {
+    find_go
+    # With cgo the result would depend on the machine's libc.
+    export CGO_ENABLED=0
+    local version hash component minor stamp lock
+    version=$(cd "$here/kubernetes" && "$go" env GOVERSION GOOS GOARCH)
+    hash=$({
+        cat "$here"/{etcd,kubernetes}/go.{mod,sum} "${BASH_SOURCE[0]}"
+        echo "$version"
+    } | sha256sum | cut -c 1-16)
+    folder=$cache/tools/$hash
+    mkdir -p "$folder"
 
-exec {lock}>"$folder/.lock"
-if ! flock --nonblock "$lock"; then
-    say "waiting for another build of the same tools"
-    flock "$lock"
-fi
-build etcd etcd go.etcd.io/etcd/server/v3
-component=k8s.io/component-base/version
-minor=${kubernetes#v1.}
-stamp="-X $component.gitVersion=$kubernetes -X $component.gitMajor=1 -X $component.gitMinor=${minor%.*}"
-build kube-apiserver kubernetes k8s.io/kubernetes/cmd/kube-apiserver "$stamp"
-if ! command -v kubectl >/dev/null; then
-    build kubectl kubernetes k8s.io/kubernetes/cmd/kubectl "$stamp"
-fi
-touch "$folder"
-find "$cache/tools" -mindepth 1 -maxdepth 1 -type d -mtime "+$keep_days" -exec rm -rf {} +
-echo "$folder"
+    exec {lock}>"$folder/.lock"
+    if ! flock --nonblock "$lock"; then
+        say "waiting for another build of the same tools"
+        flock "$lock"
+    fi
+    build etcd etcd go.etcd.io/etcd/server/v3
+    component=k8s.io/component-base/version
+    minor=${kubernetes#v1.}
+    stamp="-X $component.gitVersion=$kubernetes -X $component.gitMajor=1 -X $component.gitMinor=${minor%.*}"
+    build kube-apiserver kubernetes k8s.io/kubernetes/cmd/kube-apiserver "$stamp"
+    if ! command -v kubectl >/dev/null; then
+        build kubectl kubernetes k8s.io/kubernetes/cmd/kubectl "$stamp"
+    fi
+    touch "$folder"
+    find "$cache/tools" -mindepth 1 -maxdepth 1 -type d -mtime "+$keep_days" -exec rm -rf {} +
+    echo "$folder"
+}
+
+main
+exit

@@ -4,7 +4,9 @@
 #![allow(clippy::disallowed_methods)]
 
 use std::{
+    env,
     error::Error,
+    ffi::OsString,
     process::{Child, ExitCode, ExitStatus},
     time::Duration,
 };
@@ -28,7 +30,7 @@ struct Arguments {
     /// Go on running after COMMAND has ended, until Ctrl-C
     #[arg(long)]
     keep: bool,
-    /// Runs with KUBECONFIG set; its exit status becomes that of this program
+    /// Runs with KUBECONFIG set, and with a kubectl in PATH; its exit status becomes that of this program
     #[arg(trailing_var_arg = true)]
     command: Vec<String>,
 }
@@ -52,7 +54,7 @@ async fn run(arguments: Arguments) -> Result<u8, Box<dyn Error>> {
         let mut code = 0;
         if let Some((program, rest)) = arguments.command.split_first() {
             let mut command = tether::command(program);
-            command.args(rest).env("KUBECONFIG", control_plane.kubeconfig_path());
+            command.args(rest).env("KUBECONFIG", control_plane.kubeconfig_path()).env("PATH", path(&control_plane));
             code = exit_code(finish(tether::spawn(command)?).await?);
         }
         if arguments.keep || arguments.command.is_empty() {
@@ -67,6 +69,14 @@ async fn run(arguments: Arguments) -> Result<u8, Box<dyn Error>> {
         _ = interrupt.recv() => Ok(INTERRUPTED),
         _ = terminate.recv() => Ok(INTERRUPTED),
     }
+}
+
+/// The machine's own programs first.
+fn path(control_plane: &ControlPlane) -> OsString {
+    let mut path = env::var_os("PATH").unwrap_or_default();
+    path.push(":");
+    path.push(control_plane.programs());
+    path
 }
 
 async fn finish(mut child: Child) -> std::io::Result<ExitStatus> {
