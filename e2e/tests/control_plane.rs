@@ -275,6 +275,34 @@ async fn a_server_that_fails_says_why() {
     assert!(message.contains("exit status: 4") && message.contains("the port is taken"), "{message}");
 }
 
+/// The script that builds etcd and kube-apiserver.
+fn builder() -> Command {
+    let mut command = Command::new("bash");
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/build.sh"));
+    command
+}
+
+#[tokio::test]
+async fn what_was_built_before_is_found_again() {
+    let built = shared().await.unwrap().programs();
+    let output = builder().output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), built.to_str().unwrap());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "nothing had to be built");
+}
+
+#[test]
+fn without_go_the_builder_says_what_to_install() {
+    let folder = tempfile::tempdir().unwrap();
+    for needed in ["dirname", "sed"] {
+        std::os::unix::fs::symlink(Path::new("/usr/bin").join(needed), folder.path().join(needed)).unwrap();
+    }
+    // Found by its whole name, since the PATH is for what it starts.
+    let mut command = Command::new("/bin/bash");
+    let output = command.args(builder().get_args()).env("PATH", folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("Go is missing") && said.contains("golang-go"), "{said}");
+}
+
 #[tokio::test]
 async fn the_operator_is_built_from_this_working_tree() {
     let binary = e2e::tenure_binary().await.unwrap();
