@@ -321,3 +321,19 @@ async fn a_shared_control_plane_is_the_same_for_all() {
 async fn version(client: Client) -> String {
     client.apiserver_version().await.unwrap().git_version
 }
+
+#[tokio::test]
+async fn tenure_is_installed_as_its_documents_say() {
+    let control_plane = ControlPlane::start().await.unwrap();
+    let kubeconfig = control_plane.install().await.unwrap();
+    assert_eq!(control_plane.install().await.unwrap(), kubeconfig, "the second time does nothing");
+    let kinds = control_plane.kubectl(&["api-resources", "--api-group=tenure.dev", "--output=name"]).await.unwrap();
+    assert!(kinds.contains("claims.tenure.dev") && kinds.contains("resources.tenure.dev"), "{kinds}");
+
+    let may = async |verb, kind| {
+        let output = control_plane.kubectl_with(kubeconfig, &["auth", "can-i", verb, kind]).await.unwrap();
+        output.stdout.trim().to_owned()
+    };
+    assert_eq!(may("watch", "claims.tenure.dev").await, "yes");
+    assert_eq!(may("create", "claims.tenure.dev").await, "no");
+}
