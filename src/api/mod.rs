@@ -3,11 +3,14 @@
 //! Every instant is a [`jiff::Timestamp`] (RFC 3339 with an offset; one without is refused), every duration whole seconds in a
 //! field named `...Seconds`, every list and string bounded.
 
+// Each printer column of a kind has a name, a type and a path, as the others have.
+#![allow(clippy::duplicated_attributes)]
+
 pub mod annotations;
-pub mod crds;
 mod claim;
 mod claim_status;
 mod class;
+pub mod crds;
 mod reason;
 mod receipt;
 mod resource;
