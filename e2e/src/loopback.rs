@@ -3,6 +3,10 @@
 use std::{
     hash::{BuildHasher as _, RandomState},
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU16, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,17 +23,21 @@ const FIRST: u16 = 20_000;
 const COUNT: u16 = 10_000;
 const TRIES: u16 = 500;
 
-/// `N` addresses on loopback at which nothing listens now.
+/// Where to look next: each process begins somewhere else, and looks at no port again soon, so that no two tests get the same.
+static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
+    let seed = RandomState::new().hash_one(std::process::id());
+    AtomicU16::new(u16::try_from(seed % u64::from(COUNT)).unwrap_or_default())
+});
+
+/// `N` addresses on loopback at which nothing listens now, and which this process wasn't given before.
 ///
 /// # Errors
 /// When none of hundreds of ports is free.
 pub(crate) fn free_addresses<const N: usize>() -> Result<[SocketAddr; N], Error> {
-    let seed = RandomState::new().hash_one(std::process::id());
-    let start = u16::try_from(seed % u64::from(COUNT)).unwrap_or_default();
     // All are held until all are found, so that none is found twice.
     let mut held = Vec::with_capacity(N);
-    for step in 0..TRIES {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST + (start + step) % COUNT));
+    for _ in 0..TRIES {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST + NEXT.fetch_add(1, Ordering::Relaxed) % COUNT));
         if let Ok(listener) = TcpListener::bind(address) {
             held.push((listener, address));
         }
