@@ -33,6 +33,6 @@ lint: ## Runs rustfmt, clippy and shellcheck: no warning is left standing
 rules: ## Lists each rule of docs/rules.md with the tests that prove it
 	docs/list-rules.sh
 
-.PHONY: crds
-crds: ## Writes crds/ anew from the types in src/api
+.PHONY: generate
+generate: ## Writes crds/ anew from the types in src/api
 	$(CARGO) run --locked --quiet -- crds --output-dir crds

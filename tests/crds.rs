@@ -16,7 +16,7 @@ fn the_files_in_crds_are_what_the_types_say() -> Outcome {
     for definition in crds::all()? {
         let name = crds::file_name(&definition);
         let kept = fs::read_to_string(folder().join(&name)).unwrap_or_default();
-        assert!(kept == crds::yaml(&definition)?, "crds/{name} is not what src/api says: run `make crds`");
+        assert!(kept == crds::yaml(&definition)?, "crds/{name} is not what src/api says: run `make generate`");
         expected.insert(name);
     }
     let kept: BTreeSet<String> = fs::read_dir(folder())?
