@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::{API_VERSION, COLUMN, COUNT, GRANTS, KEY, LABEL, MESSAGE, NAME, QUANTITY, TITLE, UID};
 use super::{Cleanup, Control, Execution, Instant, Mode, OccupantState, Reason, Window, YieldPolicy};
 
 /// What became of a Claim.
@@ -18,27 +19,35 @@ pub struct ClaimStatus {
     pub reason: Option<Reason>,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MESSAGE))]
     pub message: Option<String>,
     /// Its place in the one global order (M4, Q8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = COUNT))]
     pub ticket: Option<i64>,
     /// Which attempt at granting it counts; reservations of earlier ones are void.
     #[serde(default)]
+    #[schemars(range(min = 0, max = COUNT))]
     pub attempt: i64,
     /// Its place in the longest queue it stands in, 1 being the head (Q7).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = COUNT))]
     pub position: Option<i64>,
     /// The granted Resources, for a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = COLUMN))]
     pub resources: Option<String>,
     /// Their nodes, for a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = COLUMN))]
     pub nodes: Option<String>,
     /// What was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = GRANTS))]
     pub grants: Vec<Grant>,
     /// The scopes as they were first seen (S1).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub scopes: Vec<PinnedScope>,
     /// When it was granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +72,7 @@ pub struct ClaimStatus {
     pub execution: Option<Execution>,
     /// What stands in its way, and who (Q1).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub blocking: Vec<Blocking>,
     /// The window in its way (W2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,6 +82,7 @@ pub struct ClaimStatus {
     pub drained: bool,
     /// Decided, Granted, Admitted, Finished, Settled, ScopeUnknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub conditions: Vec<Condition>,
 }
 
@@ -137,23 +148,30 @@ impl Phase {
 #[serde(rename_all = "camelCase")]
 pub struct Grant {
     /// Which request.
+    #[schemars(length(max = LABEL))]
     pub request: String,
     /// The Resource's name.
+    #[schemars(length(max = NAME))]
     pub resource: String,
     /// Its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = KEY))]
     pub key: Option<String>,
     /// The fencing token: what the holder shows wherever it works (L6).
+    #[schemars(range(min = 0, max = COUNT))]
     pub fence: i64,
     /// The Resource's node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME))]
     pub node: Option<String>,
     /// The device's UUID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME))]
     pub device: Option<String>,
     /// Exclusive or Shared.
     pub mode: Mode,
     /// How many units.
+    #[schemars(range(min = 1, max = QUANTITY))]
     pub quantity: i64,
     /// Whether it still holds.
     pub state: GrantState,
@@ -192,14 +210,19 @@ pub enum GrantState {
 pub struct PinnedScope {
     /// The request whose own scope it is; the claim's when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL))]
     pub request: Option<String>,
     /// Group and version.
+    #[schemars(length(max = API_VERSION))]
     pub api_version: String,
     /// Kind.
+    #[schemars(length(max = LABEL))]
     pub kind: String,
     /// Name.
+    #[schemars(length(max = NAME))]
     pub name: String,
     /// The uid that counts: a namesake made later is another.
+    #[schemars(length(max = UID))]
     pub uid: String,
 }
 
@@ -209,17 +232,21 @@ pub struct PinnedScope {
 pub struct Blocking {
     /// The Resource's name; left out when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME))]
     pub resource: Option<String>,
     /// The key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = KEY))]
     pub key: Option<String>,
     /// Its capacity, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TITLE))]
     pub capacity: Option<String>,
     /// Why.
     pub reason: Reason,
     /// Who occupies it; at most 16 in all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub holders: Vec<Holder>,
 }
 
@@ -229,12 +256,14 @@ pub struct Blocking {
 pub struct Holder {
     /// Who, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TITLE))]
     pub label: Option<String>,
     /// Held, Reconciling or Quarantined.
     pub state: OccupantState,
     /// Exclusive or Shared.
     pub mode: Mode,
     /// How many units.
+    #[schemars(range(min = 1, max = QUANTITY))]
     pub quantity: i64,
     /// How it makes way.
     #[serde(default, skip_serializing_if = "Option::is_none")]

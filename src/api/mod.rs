@@ -7,6 +7,7 @@
 #![allow(clippy::duplicated_attributes)]
 
 pub mod annotations;
+pub mod bounds;
 mod claim;
 mod claim_status;
 mod class;

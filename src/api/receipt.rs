@@ -4,6 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::{COUNT, MIB, NAME, TEXT, TITLE};
 use super::{Account, ClaimReference, Instant, Reason};
 
 /// What an adapter says it saw of one share of a Resource, at one moment. Never changed once written.
@@ -32,8 +33,10 @@ use super::{Account, ClaimReference, Instant, Reason};
 #[serde(rename_all = "camelCase")]
 pub struct ReceiptSpec {
     /// The Resource's name.
+    #[schemars(length(min = 1, max = NAME))]
     pub resource: String,
     /// The fence of the share it speaks of.
+    #[schemars(range(min = 0, max = COUNT))]
     pub fence: i64,
     /// The claim that holds or held the share; left out in a proof that an Unproven Resource is clean (R10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,18 +54,22 @@ pub struct ReceiptSpec {
     pub execution: Option<Execution>,
     /// Through which provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TITLE))]
     pub provider: Option<String>,
     /// On which host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME))]
     pub provider_host_key: Option<String>,
     /// On which device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME))]
     pub device_key: Option<String>,
     /// When.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Instant>,
     /// The ledger's revision, read before the look (R2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = COUNT))]
     pub ledger_revision: Option<i64>,
     /// The numbers it rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,15 +153,19 @@ pub enum ExecutionState {
 pub struct Evidence {
     /// Memory in use on the device. MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = MIB))]
     pub memory_used_mib: Option<i64>,
     /// Memory in use when nothing runs. MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = MIB))]
     pub memory_baseline_mib: Option<i64>,
     /// Processes seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 4_194_304))]
     pub processes: Option<i64>,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TEXT))]
     pub detail: Option<String>,
 }
 

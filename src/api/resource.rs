@@ -5,6 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::{DAY, KEY, LABEL, NAME, QUANTITY, TEXT, TITLE, USER, WINDOWS, YEAR};
 use super::{Instant, ResourceStatus};
 
 /// A thing that can be lent: a GPU, a host, a licence pool, a lock.
@@ -40,18 +41,23 @@ use super::{Instant, ResourceStatus};
 pub struct ResourceSpec {
     /// What claims may name. Unique in the cluster; the object's name when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = KEY))]
     pub key: Option<String>,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TITLE))]
     pub display_name: Option<String>,
     /// The ResourceClass whose defaults apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = NAME))]
     pub class: Option<String>,
     /// The Resource this one is inside (C10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = NAME))]
     pub parent: Option<String>,
     /// The node it sits on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = NAME))]
     pub node: Option<String>,
     /// How much can be lent (C1). Exclusive, one unit, when left out by the class too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,18 +67,21 @@ pub struct ResourceSpec {
     pub identity: Option<Identity>,
     /// Whose receipts count (R2, R5). Required unless Logical.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = TITLE))]
     pub receipt_provider: Option<String>,
     /// What its adapter enforces (O5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
     /// How long a granted claim may take to be admitted (L1). Seconds; 300 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = DAY))]
     pub admission_deadline_seconds: Option<i64>,
     /// Who registered it. Stamped; a value given by anybody is overwritten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registered_by: Option<Account>,
     /// Who may speak for it besides the account that registered it (O2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
     pub adapters: Vec<Adapter>,
     /// Present on a Resource that was made for a key nothing declared (M3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,15 +118,18 @@ pub struct Capacity {
     pub mode: Mode,
     /// How many units, when Shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = QUANTITY))]
     pub quantity: Option<i64>,
     /// What a unit is, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
     pub unit: Option<String>,
     /// Shared without limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unlimited: bool,
     /// How many occupancies at most (C6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 256))]
     pub max_occupants: Option<i64>,
 }
 
@@ -129,6 +141,7 @@ pub struct Identity {
     pub kind: IdentityKind,
     /// Its host key or device UUID. Required unless Logical.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = NAME))]
     pub key: Option<String>,
 }
 
@@ -177,9 +190,11 @@ pub struct Enforcement {
 #[serde(rename_all = "camelCase")]
 pub struct Account {
     /// The user name.
+    #[schemars(length(min = 1, max = USER))]
     pub user: String,
     /// The node its token is bound to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME))]
     pub node: Option<String>,
 }
 
@@ -199,9 +214,11 @@ pub enum Role {
 #[serde(rename_all = "camelCase")]
 pub struct Adapter {
     /// The user name.
+    #[schemars(length(min = 1, max = USER))]
     pub user: String,
     /// Its roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 3))]
     pub roles: Vec<Role>,
 }
 
@@ -211,6 +228,7 @@ pub struct Adapter {
 pub struct Invented {
     /// The namespace it is private to; left out when the class says `keyScope: Cluster`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = LABEL))]
     pub namespace: Option<String>,
 }
 
@@ -233,12 +251,14 @@ pub struct Lending {
     pub mode: LendingMode,
     /// The longest hold, counted from the grant (L3). Seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = YEAR))]
     pub max_hold_seconds: Option<i64>,
     /// Which namespaces it is lent to, by their labels; all when left out (Q2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<LabelSelector>,
     /// How much holding may pass a waiter that another Resource holds back (Q10). Seconds; 0 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = YEAR))]
     pub overtake_seconds: Option<i64>,
 }
 
@@ -258,6 +278,7 @@ pub enum Policy {
 pub struct Incumbent {
     /// When it needs the Resource for itself (W1).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = WINDOWS))]
     pub protected_windows: Vec<Window>,
     /// How much it wants it just now (W5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,6 +290,7 @@ pub struct Incumbent {
 #[serde(rename_all = "camelCase")]
 pub struct Window {
     /// What for.
+    #[schemars(length(min = 1, max = 64))]
     pub label: String,
     /// When it opens.
     pub starts_at: Instant,
@@ -295,6 +317,7 @@ pub struct Demand {
     pub level: DemandLevel,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TEXT))]
     pub summary: Option<String>,
     /// When it was so. Stamped when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -313,5 +336,6 @@ pub struct Withdrawal {
     pub adapter: bool,
     /// Why, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TEXT))]
     pub reason: Option<String>,
 }

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::{CHILDREN, COUNT, DRAINS, LABEL, NAME, OCCUPANTS, ORDINARY, QUANTITY, TEXT, TITLE, UID, USER};
 use super::{Capacity, Enforcement, Execution, Identity, Instant, Mode, Policy, Reason, YieldPolicy};
 
 /// The ledger of one Resource.
@@ -12,15 +13,19 @@ use super::{Capacity, Enforcement, Execution, Identity, Instant, Mode, Policy, R
 pub struct ResourceStatus {
     /// The form of this ledger. A controller that finds a newer one decides nothing here.
     #[serde(default)]
+    #[schemars(range(min = 0, max = COUNT))]
     pub format_version: i64,
     /// Grows with every write of the ledger.
     #[serde(default)]
+    #[schemars(range(min = 0, max = COUNT))]
     pub revision: i64,
     /// The term of the leader that wrote it.
     #[serde(default)]
+    #[schemars(range(min = 0, max = COUNT))]
     pub term: i64,
     /// The highest fence ever given here (L6).
     #[serde(default)]
+    #[schemars(range(min = 0, max = COUNT))]
     pub last_fence: i64,
     /// The copy of spec that counts, taken only when allowed (C7).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,12 +35,15 @@ pub struct ResourceStatus {
     pub availability: Option<Availability>,
     /// How much is occupied; the whole capacity while an Exclusive claim occupies it.
     #[serde(default)]
+    #[schemars(range(min = 0, max = COUNT))]
     pub occupied_quantity: i64,
     /// How much is free; left out when unlimited (C8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = COUNT))]
     pub free_quantity: Option<i64>,
     /// Who occupies it, in the order of their fences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = OCCUPANTS))]
     pub occupants: Vec<Occupant>,
     /// The oldest claim holding it (C8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,15 +53,18 @@ pub struct ResourceStatus {
     pub reconciling_for: Option<Share>,
     /// All shares that wait for a look, oldest first (R11).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = OCCUPANTS))]
     pub reconciling: Vec<Share>,
     /// Present while nobody has seen it clean (R10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unproven: Option<Unproven>,
     /// The last shares that were freed, and what freed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
     pub settled: Vec<Settlement>,
     /// The Resources directly inside this one (C10).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = CHILDREN), inner(length(max = NAME)))]
     pub children: Vec<String>,
     /// Who waits, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,18 +77,23 @@ pub struct ResourceStatus {
     pub owner_released_at: Option<Instant>,
     /// How many contentions there were (A2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = COUNT))]
     pub contentions: Option<i64>,
     /// Who holds it, for a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
     pub holder: Option<String>,
     /// How much there is and how much is free, for a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TITLE))]
     pub capacity_text: Option<String>,
     /// How many wait, for a column.
     #[serde(default)]
+    #[schemars(range(min = 0, max = COUNT))]
     pub queue_depth: i64,
     /// Ready, Healthy, Grantable, Quarantined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub conditions: Vec<Condition>,
 }
 
@@ -92,6 +108,7 @@ pub struct Effective {
     pub identity: Identity,
     /// Whose receipts count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TITLE))]
     pub receipt_provider: Option<String>,
     /// What its adapter enforces.
     #[serde(default)]
@@ -101,9 +118,11 @@ pub struct Effective {
     pub policy: Policy,
     /// The Resource it is inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME))]
     pub parent: Option<String>,
     /// The node it sits on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME))]
     pub node: Option<String>,
 }
 
@@ -143,30 +162,38 @@ pub enum OccupantState {
 #[serde(rename_all = "camelCase")]
 pub struct Occupant {
     /// The fencing token of this occupancy (L6).
+    #[schemars(range(min = 1, max = COUNT))]
     pub fence: i64,
     /// What the last write knew.
     pub state: OccupantState,
     /// Exclusive or Shared.
     pub mode: Mode,
     /// How many units; the whole capacity when Exclusive.
+    #[schemars(range(min = 1, max = QUANTITY))]
     pub quantity: i64,
     /// Whose it is; several when they share (M5).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub claims: Vec<OccupantClaim>,
     /// The Resource above that was granted and takes this one with it (C10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME))]
     pub via: Option<String>,
     /// The fence of that grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = COUNT))]
     pub via_fence: Option<i64>,
     /// The uid of the scope its claims share (M5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = UID))]
     pub scope_uid: Option<String>,
     /// Who, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TITLE))]
     pub label: Option<String>,
     /// The account that claimed, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = USER))]
     pub claimant: Option<String>,
     /// How it makes way (Y1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,6 +209,7 @@ pub struct Occupant {
     pub execution: Option<Execution>,
     /// The revision at which it took its present state (R2).
     #[serde(default)]
+    #[schemars(range(min = 0, max = COUNT))]
     pub since_revision: i64,
     /// The last receipt for it, and why it did not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,15 +221,20 @@ pub struct Occupant {
 #[serde(rename_all = "camelCase")]
 pub struct OccupantClaim {
     /// Its namespace.
+    #[schemars(length(max = LABEL))]
     pub namespace: String,
     /// Its name.
+    #[schemars(length(max = NAME))]
     pub name: String,
     /// Its uid.
+    #[schemars(length(max = UID))]
     pub uid: String,
     /// Which of its requests.
+    #[schemars(length(max = LABEL))]
     pub request: String,
     /// Which attempt at granting it.
     #[serde(default)]
+    #[schemars(range(min = 0, max = COUNT))]
     pub attempt: i64,
 }
 
@@ -210,10 +243,13 @@ pub struct OccupantClaim {
 #[serde(rename_all = "camelCase")]
 pub struct ClaimReference {
     /// Its namespace.
+    #[schemars(length(max = LABEL))]
     pub namespace: String,
     /// Its name.
+    #[schemars(length(max = NAME))]
     pub name: String,
     /// Its uid.
+    #[schemars(length(max = UID))]
     pub uid: String,
 }
 
@@ -222,6 +258,7 @@ pub struct ClaimReference {
 #[serde(rename_all = "camelCase")]
 pub struct Share {
     /// Its fence.
+    #[schemars(range(min = 0, max = COUNT))]
     pub fence: i64,
     /// The claim that held it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,8 +270,10 @@ pub struct Share {
 #[serde(rename_all = "camelCase")]
 pub struct Settlement {
     /// The share's fence.
+    #[schemars(range(min = 0, max = COUNT))]
     pub fence: i64,
     /// The Receipt or OwnerRelease.
+    #[schemars(length(max = NAME))]
     pub by: String,
     /// When.
     pub at: Instant,
@@ -245,6 +284,7 @@ pub struct Settlement {
 #[serde(rename_all = "camelCase")]
 pub struct LastReceipt {
     /// Its name.
+    #[schemars(length(max = NAME))]
     pub name: String,
     /// Why it did not count, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,6 +309,7 @@ pub enum UnprovenReason {
 #[serde(rename_all = "camelCase")]
 pub struct Unproven {
     /// The revision at which it became so.
+    #[schemars(range(min = 0, max = COUNT))]
     pub since_revision: i64,
     /// Why.
     pub reason: UnprovenReason,
@@ -296,6 +337,7 @@ pub struct Health {
     pub state: HealthState,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TEXT))]
     pub reason: Option<String>,
     /// When it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -308,9 +350,11 @@ pub struct Health {
 pub struct Queue {
     /// Drains, which wait ahead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = DRAINS))]
     pub drains: Vec<Waiter>,
     /// Everybody else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = ORDINARY))]
     pub ordinary: Vec<Waiter>,
 }
 
@@ -319,12 +363,14 @@ pub struct Queue {
 #[serde(rename_all = "camelCase")]
 pub struct Waiter {
     /// Its place in the one global order (M4).
+    #[schemars(range(min = 0, max = COUNT))]
     pub ticket: i64,
     /// Which claim.
     pub claim: ClaimReference,
     /// Exclusive or Shared.
     pub mode: Mode,
     /// How many units.
+    #[schemars(range(min = 1, max = QUANTITY))]
     pub quantity: i64,
     /// Since when it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]

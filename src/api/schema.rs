@@ -1,7 +1,13 @@
 //! Makes a derived schema one that an API server takes: no defaults, no nulls, no unsigned formats, conditions keyed by type.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::json;
 use thiserror::Error;
+
+use super::bounds::{API_VERSION, COUNT, LABEL, MESSAGE, TEXT};
 
 /// Why an API server, or this project, would not take a schema.
 #[derive(Debug, Error)]
@@ -14,6 +20,11 @@ pub enum Error {
         /// Which.
         format: String,
     },
+}
+
+/// An object that nobody here looks into.
+pub fn opaque_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "maxProperties": 64, "x-kubernetes-preserve-unknown-fields": true})
 }
 
 /// Makes the schema of `kind` one that an API server takes.
@@ -36,6 +47,7 @@ fn conform(path: &str, part: &mut JSONSchemaProps) -> Result<(), Error> {
     } else if part.type_.as_deref() == Some("array") {
         part.x_kubernetes_list_type.get_or_insert_with(|| "atomic".to_owned());
     }
+    bound_foreign(path, part);
     for (name, property) in part.properties.iter_mut().flatten() {
         conform(&format!("{path}.{name}"), property)?;
     }
@@ -46,5 +58,32 @@ fn conform(path: &str, part: &mut JSONSchemaProps) -> Result<(), Error> {
         Some(JSONSchemaPropsOrArray::Schema(item)) => conform(&format!("{path}[]"), item),
         Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().try_for_each(|item| conform(&format!("{path}[]"), item)),
         None => Ok(()),
+    }
+}
+
+/// Bounds what Kubernetes' own types leave open: label selectors and conditions.
+fn bound_foreign(path: &str, part: &mut JSONSchemaProps) {
+    let ends = |end: &str| path.ends_with(end);
+    let length = |length: usize| i64::try_from(length).ok();
+    if ends(".matchLabels") {
+        part.max_properties = Some(32);
+    } else if ends(".matchLabels.*") || ends(".matchExpressions[].values[]") {
+        part.max_length = length(LABEL);
+    } else if ends(".matchExpressions") {
+        part.max_items = Some(32);
+    } else if ends(".matchExpressions[].values") {
+        part.max_items = Some(64);
+    } else if ends(".matchExpressions[].key") || ends(".conditions[].type") {
+        part.max_length = length(API_VERSION);
+    } else if ends(".matchExpressions[].operator") {
+        part.enum_ = Some(["In", "NotIn", "Exists", "DoesNotExist"].map(|word| JSON(json!(word))).to_vec());
+    } else if ends(".conditions[].status") {
+        part.enum_ = Some(["True", "False", "Unknown"].map(|word| JSON(json!(word))).to_vec());
+    } else if ends(".conditions[].observedGeneration") {
+        (part.minimum, part.maximum) = (Some(0.0), Some(COUNT as f64));
+    } else if ends(".conditions[].reason") {
+        part.max_length = length(TEXT);
+    } else if ends(".conditions[].message") {
+        part.max_length = length(MESSAGE);
     }
 }
