@@ -16,6 +16,7 @@ mod reason;
 mod receipt;
 mod resource;
 mod resource_status;
+pub mod rules;
 mod schema;
 
 pub use claim::*;

@@ -1,13 +1,14 @@
 //! Makes a derived schema one that an API server takes: no defaults, no nulls, no unsigned formats, conditions keyed by type.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 use thiserror::Error;
 
 use super::bounds::{API_VERSION, COUNT, LABEL, MESSAGE, TEXT};
+use super::rules;
 
 /// Why an API server, or this project, would not take a schema.
 #[derive(Debug, Error)]
@@ -20,16 +21,57 @@ pub enum Error {
         /// Which.
         format: String,
     },
+    /// A rule, or a field that must be there, has no place in the schema.
+    #[error("there is no {0}: a rule of src/api/rules.rs, or a required field, is about it")]
+    Nowhere(String),
 }
+
+/// Fields that the rules of the API server need, and that the controller always writes: kind, place and name.
+const REQUIRED: [(&str, &str, &[&str]); 2] =
+    [("Resource", "status", &["formatVersion", "revision", "term", "lastFence", "occupiedQuantity"]), ("Claim", "status", &["phase"])];
 
 /// An object that nobody here looks into.
 pub fn opaque_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "maxProperties": 64, "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// Makes the schema of `kind` one that an API server takes.
-pub fn finish(_kind: &str, root: &mut JSONSchemaProps) -> Result<(), Error> {
-    conform("", root)
+/// Makes the schema of `kind` one that an API server takes, with its rules.
+pub fn finish(kind: &str, root: &mut JSONSchemaProps) -> Result<(), Error> {
+    conform("", root)?;
+    for (_, at, names) in REQUIRED.iter().filter(|(of, ..)| *of == kind) {
+        let required = place(root, at)?.required.get_or_insert_default();
+        required.extend(names.iter().map(|name| (*name).to_owned()));
+        required.sort();
+        required.dedup();
+    }
+    let fields: Vec<String> = place(root, "spec")?.properties.iter().flatten().map(|(name, _)| name.clone()).collect();
+    for rule in rules::of(kind, &fields) {
+        place(root, rule.at)?.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
+            rule: rule.rule,
+            message: Some(rule.message.to_owned()),
+            reason: Some(rule.refusal.as_str().to_owned()),
+            field_path: (!rule.field.is_empty()).then_some(rule.field),
+            ..Default::default()
+        });
+    }
+    Ok(())
+}
+
+/// The part of a schema at a place such as `spec.requests[]`.
+fn place<'a>(root: &'a mut JSONSchemaProps, at: &str) -> Result<&'a mut JSONSchemaProps, Error> {
+    let nowhere = || Error::Nowhere(at.to_owned());
+    let mut part = root;
+    for step in at.split('.').filter(|step| !step.is_empty()) {
+        let name = step.trim_end_matches("[]");
+        part = part.properties.as_mut().and_then(|properties| properties.get_mut(name)).ok_or_else(nowhere)?;
+        if step.ends_with("[]") {
+            part = match &mut part.items {
+                Some(JSONSchemaPropsOrArray::Schema(item)) => item,
+                _ => return Err(nowhere()),
+            };
+        }
+    }
+    Ok(part)
 }
 
 /// Makes one part of a schema, and all inside it, conform.
@@ -44,6 +86,9 @@ fn conform(path: &str, part: &mut JSONSchemaProps) -> Result<(), Error> {
     if path.ends_with(".status.conditions") {
         part.x_kubernetes_list_type = Some("map".to_owned());
         part.x_kubernetes_list_map_keys = Some(vec!["type".to_owned()]);
+    } else if path == ".spec.requests" {
+        part.x_kubernetes_list_type = Some("map".to_owned());
+        part.x_kubernetes_list_map_keys = Some(vec!["name".to_owned()]);
     } else if part.type_.as_deref() == Some("array") {
         part.x_kubernetes_list_type.get_or_insert_with(|| "atomic".to_owned());
     }
