@@ -47,3 +47,7 @@ pub const CHILDREN: usize = 128;
 pub const ORDINARY: usize = 512;
 /// Drains that a ledger may list: the 16 that may come (Q5), with room as above.
 pub const DRAINS: usize = 128;
+/// Processes on one device that a report tells of.
+pub const PROCESSES: usize = 64;
+/// Claims whose Pods one report tells of: 16 on each of its Resources.
+pub const ALIVE: usize = 2_048;

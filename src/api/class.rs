@@ -73,11 +73,11 @@ pub struct ResourceClassSpec {
     #[schemars(range(min = 1, max = 3_650))]
     pub receipt_retention_days: Option<i64>,
     /// Device memory above which nothing is clean (G2). MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "baselineMaxMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MIB))]
     pub baseline_max_mib: Option<i64>,
     /// How near to the baseline is clean (G4). MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "cleanupToleranceMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MIB))]
     pub cleanup_tolerance_mib: Option<i64>,
     /// How long to look again before saying what was seen (G4). Seconds.

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt as _;
 use thiserror::Error;
 
-use super::{Claim, Receipt, Resource, ResourceClass, schema};
+use super::{AdapterReport, Claim, OwnerRelease, Receipt, Resource, ResourceClass, Revocation, schema};
 
 /// Why the definitions could not be made or written.
 #[derive(Debug, Error)]
@@ -43,7 +43,8 @@ pub enum Error {
 
 /// All definitions, in the order in which they are best applied.
 pub fn all() -> Result<Vec<CustomResourceDefinition>, Error> {
-    let plain = [Resource::crd(), ResourceClass::crd(), Claim::crd(), Receipt::crd()];
+    let plain =
+        [Resource::crd(), ResourceClass::crd(), AdapterReport::crd(), Claim::crd(), Receipt::crd(), Revocation::crd(), OwnerRelease::crd()];
     plain.into_iter().map(finished).collect()
 }
 

@@ -12,20 +12,26 @@ mod claim;
 mod claim_status;
 mod class;
 pub mod crds;
+mod owner_release;
 mod reason;
 mod receipt;
+mod report;
 mod resource;
 mod resource_status;
+mod revocation;
 pub mod rules;
 mod schema;
 
 pub use claim::*;
 pub use claim_status::*;
 pub use class::*;
+pub use owner_release::*;
 pub use reason::*;
 pub use receipt::*;
+pub use report::*;
 pub use resource::*;
 pub use resource_status::*;
+pub use revocation::*;
 
 /// An instant on the wall clock, as the API carries it.
 pub type Instant = jiff::Timestamp;

@@ -152,11 +152,11 @@ pub enum ExecutionState {
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
     /// Memory in use on the device. MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "memoryUsedMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MIB))]
     pub memory_used_mib: Option<i64>,
     /// Memory in use when nothing runs. MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "memoryBaselineMiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MIB))]
     pub memory_baseline_mib: Option<i64>,
     /// Processes seen.

@@ -319,13 +319,14 @@ pub struct Unproven {
 }
 
 /// What an adapter says of a Resource (Q6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HealthState {
     /// It can be used.
     Healthy,
     /// It can't.
     Unhealthy,
     /// Nobody knows.
+    #[default]
     Unknown,
 }
 

@@ -51,6 +51,8 @@ pub fn of(kind: &str, fields: &[String]) -> Vec<Rule> {
         "ResourceClass" => [capacity(), class()].concat(),
         "Claim" => [requests(), claim(), fixed(fields)].concat(),
         "Receipt" => immutable("a Receipt can't be changed once written: write another"),
+        "Revocation" => [revocation(), immutable("a Revocation can't be changed once written: write another")].concat(),
+        "OwnerRelease" => [owner_release(), immutable("an OwnerRelease can't be changed once written: write another")].concat(),
         _ => Vec::new(),
     }
 }
@@ -311,6 +313,32 @@ fn fixed(fields: &[String]) -> Vec<Rule> {
     fixed.map(rule_for).collect()
 }
 
+/// L5: whom a Revocation is about.
+fn revocation() -> Vec<Rule> {
+    vec![rule("spec", ".claim", Refusal::Invalid, "has(self.claim) != has(self.fence)", "a Revocation names either a claim or a fence")]
+}
+
+/// R8: what a person vouches for.
+fn owner_release() -> Vec<Rule> {
+    vec![
+        rule(
+            "spec",
+            ".confirmName",
+            Refusal::Invalid,
+            "self.confirmName == self.resource",
+            "confirmName must be the Resource's name, as in resource: type it again to say that you mean this one",
+        ),
+        rule(
+            "spec",
+            ".ledger",
+            Refusal::Invalid,
+            "!has(self.fence) || !has(self.ledger) || !self.ledger",
+            "an OwnerRelease names a fence, or says ledger: true, not both",
+        ),
+    ]
+}
+
+/// What is written once.
 fn immutable(message: &'static str) -> Vec<Rule> {
     vec![rule("spec", "", Refusal::Forbidden, "self == oldSelf", message)]
 }
