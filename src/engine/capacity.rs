@@ -88,7 +88,10 @@ pub fn joined(ledger: &ResourceStatus) -> usize {
 /// Why a ledger can't be worked with, or `None` if it holds together (C9, O6).
 pub fn broken(ledger: &ResourceStatus) -> Option<String> {
     if ledger.format_version > FORMAT {
-        return Some(format!("its ledger has format {}, this controller knows up to {FORMAT}: run the newer controller", ledger.format_version));
+        return Some(format!(
+            "its ledger has format {}, this controller knows up to {FORMAT}: run the newer controller",
+            ledger.format_version
+        ));
     }
     if ledger.occupants.windows(2).any(|pair| pair[0].fence >= pair[1].fence) {
         return Some("two occupants carry one fence, or they are out of order".to_owned());

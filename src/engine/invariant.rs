@@ -46,16 +46,28 @@ fn whole_grants(world: &World, found: &mut Vec<Violation>) {
             let wanted = if request.selector.is_some() { request.count.unwrap_or(1) as usize } else { 1 };
             let given = status.grants.iter().filter(|grant| grant.request == request.name).count();
             if given != wanted {
-                found.push(Violation { rule: "M1", what: format!("{}/{} was given {given} of {wanted} for {}", claim.namespace, claim.name, request.name) });
+                found.push(Violation {
+                    rule: "M1",
+                    what: format!("{}/{} was given {given} of {wanted} for {}", claim.namespace, claim.name, request.name),
+                });
             }
         }
         for grant in status.grants.iter().filter(|grant| grant.state == GrantState::Held) {
             let Some(resource) = world.resource(&grant.resource) else { continue };
             let names = |ledger: &ResourceStatus| {
-                ledger.occupants.iter().any(|occupant| occupant.fence == grant.fence && occupant.claims.iter().any(|named| *named.uid == *claim.uid))
+                ledger
+                    .occupants
+                    .iter()
+                    .any(|occupant| occupant.fence == grant.fence && occupant.claims.iter().any(|named| *named.uid == *claim.uid))
             };
-            if !names(&world.resources[resource].outbox.confirmed) && world.resources[resource].outbox.flight.is_none() && world.resources[resource].invalid.is_none() {
-                found.push(Violation { rule: "C9", what: format!("{}/{} holds {} and its ledger does not say so", claim.namespace, claim.name, grant.resource) });
+            if !names(&world.resources[resource].outbox.confirmed)
+                && world.resources[resource].outbox.flight.is_none()
+                && world.resources[resource].invalid.is_none()
+            {
+                found.push(Violation {
+                    rule: "C9",
+                    what: format!("{}/{} holds {} and its ledger does not say so", claim.namespace, claim.name, grant.resource),
+                });
             }
         }
     }
@@ -93,15 +105,31 @@ fn debts(world: &World, found: &mut Vec<Violation>) {
             let stands = resource.ledger.occupants.iter().any(|occupant| occupant.fence == grant.fence)
                 || resource.ledger.settled.iter().any(|settled| settled.fence == grant.fence);
             if !stands {
-                let what = format!("{}/{} ended owing {} under fence {}, and its ledger forgot", claim.namespace, claim.name, resource.name, grant.fence);
+                let what = format!(
+                    "{}/{} ended owing {} under fence {}, and its ledger forgot",
+                    claim.namespace, claim.name, resource.name, grant.fence
+                );
                 found.push(Violation { rule: "L7", what });
             }
         }
     }
 }
 
-/// True when any occupancy waits for a commit that nobody will make; for tests at rest.
-pub fn is_at_rest(world: &World) -> bool {
-    world.resources.iter().all(|(_, record)| record.outbox.flight.is_none() && record.ledger.occupants.iter().all(|occupant| occupant.state != OccupantState::Reserved))
-        && world.claims.iter().all(|(_, record)| record.outbox.flight.is_none())
+/// What is still under way: writes without an answer, reservations without a commit. Nothing when all is at rest.
+pub fn under_way(world: &World) -> Vec<String> {
+    let mut found = Vec::new();
+    for (_, record) in world.resources.iter() {
+        let reserved =
+            record.ledger.occupants.iter().filter(|occupant| occupant.state == OccupantState::Reserved).map(|occupant| occupant.fence);
+        found.extend(reserved.map(|fence| format!("{} is reserved under {fence}", record.name)));
+        if record.outbox.flight.is_some() {
+            found.push(format!("{} is being written", record.name));
+        }
+    }
+    for (_, record) in world.claims.iter().filter(|(_, record)| {
+        record.outbox.flight.is_some() || matches!(record.stage, Stage::Committing(_) | Stage::Reserving(_) | Stage::TakingBack)
+    }) {
+        found.push(format!("{}/{} is {:?}", record.namespace, record.name, record.stage));
+    }
+    found
 }

@@ -57,7 +57,8 @@ impl Engine {
     }
 
     fn invent(&mut self, claim: ClaimIx, namespace: &str, key: &str) -> Resolved {
-        let fitting = self.world.classes.iter().filter(|(_, class)| class.on_demand && key.starts_with(class.prefix.as_deref().unwrap_or("")));
+        let fitting =
+            self.world.classes.iter().filter(|(_, class)| class.on_demand && key.starts_with(class.prefix.as_deref().unwrap_or("")));
         let Some((class_name, class)) = fitting.max_by_key(|(_, class)| class.prefix.as_deref().unwrap_or("").len()) else {
             return Resolved::Missing(Reason::NotFound);
         };

@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::api::{
-    Cleanup, ClaimStatus, Grant, GrantState, Mode, Occupant, OccupantClaim, OccupantState, Phase, ResourceStatus, Unproven, UnprovenReason,
+    ClaimStatus, Cleanup, Grant, GrantState, Mode, Occupant, OccupantClaim, OccupantState, Phase, ResourceStatus, Unproven, UnprovenReason,
 };
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
     capacity,
     status::instant,
     step::Engine,
-    world::{ClaimIx, Object, ResourceIx, UNDER},
+    world::{Object, ResourceIx, UNDER},
 };
 
 /// How long a ledger may lag behind commits and queues. Milliseconds.
@@ -75,7 +75,13 @@ impl Engine {
     }
 
     /// Changes the ledger as decided and wants it written.
-    pub(super) fn change_ledger(&mut self, resource: ResourceIx, urgency: Urgency, cause: &'static str, change: impl FnOnce(&mut ResourceStatus)) {
+    pub(super) fn change_ledger(
+        &mut self,
+        resource: ResourceIx,
+        urgency: Urgency,
+        cause: &'static str,
+        change: impl FnOnce(&mut ResourceStatus),
+    ) {
         let record = &mut self.world.resources[resource];
         change(Arc::make_mut(&mut record.ledger));
         record.outbox.want(urgency, cause);
@@ -269,67 +275,14 @@ impl Engine {
         let status = &self.world.claims[claim].outbox.confirmed;
         let grant = status.grants.iter().find(|grant| grant.fence == fence && grant.resource == resource && grant.request == named.request);
         match grant {
-            Some(grant) if status.phase.is_final() || grant.state == GrantState::Ended => Stands::Ended(debt(status, grant, free_by_itself)),
+            Some(grant) if status.phase.is_final() || grant.state == GrantState::Ended => {
+                Stands::Ended(debt(status, grant, free_by_itself))
+            }
             Some(_) => Stands::Granted,
             None if status.phase.is_final() || status.phase.is_holding() => Stands::Void,
             None if named.attempt < status.attempt => Stands::Void,
             None => Stands::Open,
         }
-    }
-
-    /// O6: a committed, living claim whose occupancy no ledger holds is put back with its fence.
-    fn put_back(&mut self, resource: ResourceIx) {
-        for claim in self.world.resources[resource].holders.clone() {
-            let name = self.world.resources[resource].name.clone();
-            let grants: Vec<Grant> = match self.world.claims.get(claim) {
-                Some(record) if record.outbox.confirmed.phase.is_holding() => {
-                    let held = |grant: &&Grant| *grant.resource == *name && grant.state == GrantState::Held;
-                    record.outbox.confirmed.grants.iter().filter(held).cloned().collect()
-                }
-                _ => continue,
-            };
-            for grant in grants {
-                self.put_back_grant(resource, claim, &grant);
-            }
-        }
-    }
-
-    fn put_back_grant(&mut self, resource: ResourceIx, claim: ClaimIx, grant: &Grant) {
-        let named = OccupantClaim { attempt: self.world.claims[claim].outbox.confirmed.attempt, ..self.named(claim, &grant.request) };
-        let record = &self.world.resources[resource];
-        let same = record.ledger.occupants.iter().find(|occupant| occupant.fence == grant.fence);
-        if same.is_some_and(|same| same.claims.iter().any(|claim| claim.uid == named.uid && claim.request == named.request)) {
-            return;
-        }
-        if let Some(same) = same {
-            if matches!(same.state, OccupantState::Held | OccupantState::Reserved) {
-                let fence = grant.fence;
-                self.change_ledger(resource, Urgency::Decision, "put back a sharer that a ledger lost", |ledger| {
-                    for occupant in ledger.occupants.iter_mut().filter(|occupant| occupant.fence == fence) {
-                        occupant.claims.push(named.clone());
-                    }
-                });
-                self.occupants_changed(resource);
-            }
-            return;
-        }
-        let effective = record.ledger.effective.clone().unwrap_or_default();
-        if !capacity::fits(&record.ledger, &effective.capacity, grant.mode, grant.quantity) {
-            self.world.resources[resource].invalid = Some(format!("the granted claim {}/{} is missing and does not fit", named.namespace, named.name));
-            self.work.writes.insert(Object::Resource(resource));
-            return;
-        }
-        let mut occupant = self.occupant(claim, grant.mode, grant.quantity, grant.fence, &grant.request);
-        occupant.state = OccupantState::Held;
-        occupant.granted_at = self.world.claims[claim].outbox.confirmed.granted_at;
-        occupant.claims = vec![named];
-        let fence = grant.fence;
-        self.change_ledger(resource, Urgency::Decision, "put back a claim that a ledger lost", |ledger| {
-            ledger.last_fence = ledger.last_fence.max(fence);
-            ledger.occupants.push(occupant);
-            ledger.occupants.sort_by_key(|occupant| occupant.fence);
-        });
-        self.occupants_changed(resource);
     }
 
     /// C10: what appears under a Resource that is taken whole goes with it from the start.
@@ -340,8 +293,11 @@ impl Engine {
         }
         let mut at = resource;
         for _ in 0..super::world::LEVELS {
-            let Some(parent) = self.world.resources[at].listed_under.as_deref().and_then(|parent| self.world.resource(parent)) else { return };
-            let taken = self.world.resources[parent].ledger.occupants.iter().find(|above| above.mode == Mode::Exclusive && above.via.is_none());
+            let Some(parent) = self.world.resources[at].listed_under.as_deref().and_then(|parent| self.world.resource(parent)) else {
+                return;
+            };
+            let taken =
+                self.world.resources[parent].ledger.occupants.iter().find(|above| above.mode == Mode::Exclusive && above.via.is_none());
             if let Some(above) = taken.cloned() {
                 let name = self.world.resources[parent].name.to_string();
                 self.reserve_under(resource, &above, &name);
@@ -393,6 +349,7 @@ impl Engine {
         }
         for uid in named.difference(&before) {
             self.world.holdings.entry(uid.clone()).or_default().insert(resource);
+            self.work.claims.extend(self.world.claim(uid));
         }
         self.world.resources[resource].names = named;
     }

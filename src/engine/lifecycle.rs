@@ -31,7 +31,9 @@ impl Engine {
                 self.work.writes.insert(Object::Claim(claim));
             }
             Stage::Live => self.tend(claim),
-            _ if record.released => self.end(claim, Phase::Cancelled, Reason::ReleasedByHolder, "its holder let go of it before it was Active"),
+            _ if record.released => {
+                self.end(claim, Phase::Cancelled, Reason::ReleasedByHolder, "its holder let go of it before it was Active")
+            }
             _ => self.consider_undecided(claim),
         }
         self.schedule(claim);
@@ -43,8 +45,15 @@ impl Engine {
             self.end(claim, Phase::Cancelled, Reason::ScopeEnded, "the object it lives as long as is gone or finished");
             return;
         }
+        // A reservation may turn up late, written by a leader before this one.
+        let named = self.world.holdings.contains_key(&self.world.claims[claim].uid);
         match self.world.claims[claim].stage {
             Stage::Undecided => self.decide_or_take_up(claim),
+            Stage::AwaitingScope | Stage::Inventing | Stage::Queued if named => {
+                self.leave(claim);
+                self.set_stage(claim, Stage::Undecided);
+                self.decide_or_take_up(claim);
+            }
             Stage::AwaitingScope | Stage::Inventing => self.decide(claim),
             Stage::Queued => self.decide_waiter(claim),
             Stage::Reserving(_) => self.advance(claim),
@@ -104,9 +113,9 @@ impl Engine {
             self.show_pending(claim, obstacles);
             return;
         }
-        let refused = obstacles.iter().find(|obstacle| {
-            if is_waiter { weigh::refuses_waiter(obstacle.reason) } else { weigh::refuses_newcomer(obstacle.reason) }
-        });
+        let refused = obstacles
+            .iter()
+            .find(|obstacle| if is_waiter { weigh::refuses_waiter(obstacle.reason) } else { weigh::refuses_newcomer(obstacle.reason) });
         if awaits_scope || refused.is_some() || (record.wait_seconds() == 0 && !is_waiter) {
             self.deny(claim, obstacles);
             return;
@@ -167,7 +176,11 @@ impl Engine {
                 let Some(selector) = &request.selector else { return false };
                 let members = self.world.groups.get(selector).map(|group| &group.members);
                 picks.iter().any(|&pick| {
-                    let gone = self.world.resources.get(pick).is_none_or(|resource| members.is_none_or(|members| !members.contains_key(&resource.name)));
+                    let gone = self
+                        .world
+                        .resources
+                        .get(pick)
+                        .is_none_or(|resource| members.is_none_or(|members| !members.contains_key(&resource.name)));
                     gone || weigh::withdrawn(&self.world, pick).is_some()
                 })
             })
@@ -258,7 +271,15 @@ impl Engine {
             let generation = self.world.claims[claim].generation;
             let now = instant(self.now.wall);
             self.change_claim(claim, Urgency::Display, "expiry is paused", |status| {
-                set_condition(status, "ExpiryPaused", true, "ExpiryPaused", "many holders fell silent at once: nobody lapses for 10 minutes", now, Some(generation));
+                set_condition(
+                    status,
+                    "ExpiryPaused",
+                    true,
+                    "ExpiryPaused",
+                    "many holders fell silent at once: nobody lapses for 10 minutes",
+                    now,
+                    Some(generation),
+                );
             });
         }
     }
@@ -334,7 +355,9 @@ impl Engine {
         let idle = record.idle_since.map(|since| since + super::invent::IDLE);
         let retry = (record.outbox.want.is_some() && record.outbox.not_before > self.holder_now()).then_some(record.outbox.not_before);
         let until = record.ledger.unproven.as_ref().and_then(|unproven| unproven.until).map(|until| until.as_millisecond());
-        self.world.steady.set(Object::Resource(resource), [idle, retry].into_iter().flatten().filter(|when| *when > self.holder_now()).min());
+        self.world
+            .steady
+            .set(Object::Resource(resource), [idle, retry].into_iter().flatten().filter(|when| *when > self.holder_now()).min());
         self.world.wall.set(Object::Resource(resource), until.filter(|until| *until > self.now.wall));
     }
 

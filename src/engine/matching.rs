@@ -30,8 +30,8 @@ fn place<T: Copy + Ord>(
     tried: &mut std::collections::BTreeSet<T>,
 ) -> bool {
     for &candidate in slots[slot].iter().take(SLOTS) {
-        if !holder.contains_key(&candidate) {
-            holder.insert(candidate, slot);
+        if let std::collections::btree_map::Entry::Vacant(free) = holder.entry(candidate) {
+            free.insert(slot);
             return true;
         }
     }

@@ -3,13 +3,14 @@
 //! Facts come in as [`event::Event`]s, wishes go out as [`action::Action`]s, and all that is known is one [`world::World`].
 //! Read `step` first, then `lifecycle` (what becomes of a claim) and `weigh` (the one list of what can stand in its way).
 
+mod absorb;
 pub mod action;
 pub mod capacity;
+mod claims;
 pub mod clockwork;
+mod emit;
 pub mod event;
 pub mod heartbeat;
-mod absorb;
-mod emit;
 pub mod invariant;
 mod invent;
 mod ledger;
@@ -19,7 +20,9 @@ pub mod order;
 mod outcome;
 mod queue;
 mod receipt;
+mod repair;
 mod reserve;
+mod resources;
 mod scope;
 pub mod selection;
 mod several;

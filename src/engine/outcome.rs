@@ -121,7 +121,8 @@ impl Engine {
                 record.outbox.not_before = i64::MIN;
                 self.claim_confirmed(place);
                 if let Some(seen) = seen
-                    && version(seen.metadata.resource_version.as_deref().unwrap_or_default()) > version(&self.world.claims[place].outbox.version)
+                    && version(seen.metadata.resource_version.as_deref().unwrap_or_default())
+                        > version(&self.world.claims[place].outbox.version)
                 {
                     self.see_claim(*seen, false);
                 }
@@ -160,11 +161,9 @@ impl Engine {
                 self.start_clocks(place);
                 self.work.claims.insert(place);
             }
-            Stage::TakingBack => {
-                if record.outbox.confirmed.attempt == record.status.attempt {
-                    self.set_stage(place, Stage::Undecided);
-                    self.work.claims.insert(place);
-                }
+            Stage::TakingBack if record.outbox.confirmed.attempt == record.status.attempt => {
+                self.set_stage(place, Stage::Undecided);
+                self.work.claims.insert(place);
             }
             Stage::Live => self.start_clocks(place),
             _ => {}

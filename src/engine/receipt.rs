@@ -47,7 +47,9 @@ impl Engine {
     fn weigh_receipt(&mut self, receipt: &Receipt, name: &str) -> ReceiptStatus {
         let refused = |reason| ReceiptStatus { counted: false, reason: Some(reason), ..Default::default() };
         let Some(resource) = self.world.resource(&receipt.spec.resource) else { return refused(Reason::NotParty) };
-        let Some(claim) = receipt.spec.claim.as_ref().and_then(|claim| self.world.claim(&claim.uid)) else { return refused(Reason::NotParty) };
+        let Some(claim) = receipt.spec.claim.as_ref().and_then(|claim| self.world.claim(&claim.uid)) else {
+            return refused(Reason::NotParty);
+        };
         let status = self.world.claims[claim].status.clone();
         let held = status.grants.iter().position(|grant| grant.resource == receipt.spec.resource && grant.fence == receipt.spec.fence);
         let Some(place) = held else { return refused(Reason::NotParty) };
@@ -85,13 +87,16 @@ impl Engine {
             return None;
         }
         let parent = effective.parent.as_deref().and_then(|parent| self.world.resource(parent));
-        let above = parent.and_then(|parent| self.world.resources[parent].ledger.effective.as_ref()).and_then(|above| above.identity.key.as_deref());
+        let above = parent
+            .and_then(|parent| self.world.resources[parent].ledger.effective.as_ref())
+            .and_then(|above| above.identity.key.as_deref());
         let own = effective.identity.key.as_deref();
         let host = receipt.spec.provider_host_key.as_deref();
         if !same_key(host, own) && !same_key(host, above) {
             return Some(Reason::WrongHostKey);
         }
-        (effective.identity.kind == IdentityKind::DeviceUUID && !same_key(receipt.spec.device_key.as_deref(), own)).then_some(Reason::WrongDevice)
+        (effective.identity.kind == IdentityKind::DeviceUUID && !same_key(receipt.spec.device_key.as_deref(), own))
+            .then_some(Reason::WrongDevice)
     }
 
     fn admit(&mut self, claim: ClaimIx, place: usize) {

@@ -21,7 +21,11 @@ impl Engine {
     /// Puts a claim's shares into the ledgers as decided; its commit follows when all of them are confirmed.
     pub(super) fn reserve(&mut self, claim: ClaimIx, mut shares: Vec<Share>) {
         self.leave(claim);
-        let wholes: usize = shares.iter().filter(|share| share.mode == Mode::Exclusive && !share.joins).map(|share| self.world.under(share.resource, UNDER).len()).sum();
+        let wholes: usize = shares
+            .iter()
+            .filter(|share| share.mode == Mode::Exclusive && !share.joins)
+            .map(|share| self.world.under(share.resource, UNDER).len())
+            .sum();
         let alone = shares.len() == 1 && wholes == 0;
         let requests = self.world.claims[claim].spec.clone();
         let ends_at = self.hard_end(claim, &shares);
@@ -122,7 +126,9 @@ impl Engine {
         if !found || share.mode == Mode::Shared || share.joins {
             return found;
         }
-        let via = |occupant: &Occupant| occupant.via.as_deref() == Some(&*record.name) && occupant.via_fence == Some(share.fence) && names(occupant);
+        let via = |occupant: &Occupant| {
+            occupant.via.as_deref() == Some(&*record.name) && occupant.via_fence == Some(share.fence) && names(occupant)
+        };
         self.world.under(share.resource, UNDER).into_iter().all(|below| ledger(&self.world.resources[below]).occupants.iter().any(via))
     }
 
@@ -134,7 +140,8 @@ impl Engine {
         let first = self.world.resources[shares[0].resource].ledger.occupants.iter().find(|occupant| occupant.fence == shares[0].fence);
         let joins = shares.iter().any(|share| share.joins);
         let ends_at = if joins { self.hard_end(claim, shares).map(instant) } else { first.and_then(|occupant| occupant.expires_at) };
-        let deadline = shares.iter().map(|share| self.world.resources[share.resource].spec.admission_deadline_seconds.unwrap_or(ADMISSION)).min();
+        let deadline =
+            shares.iter().map(|share| self.world.resources[share.resource].spec.admission_deadline_seconds.unwrap_or(ADMISSION)).min();
         let drained = self.world.claims[claim].spec.drain.is_some();
         let nodes: BTreeSet<&str> = grants.iter().filter_map(|grant| grant.node.as_deref()).collect();
         let nodes = nodes.into_iter().collect::<Vec<_>>().join(",");
@@ -181,9 +188,12 @@ impl Engine {
         let record = &self.world.resources[share.resource];
         let occupant = record.ledger.occupants.iter().find(|occupant| occupant.fence == share.fence);
         occupant.into_iter().flat_map(|occupant| &occupant.claims).filter_map(|named| self.world.claim(&named.uid)).any(|other| {
-            self.world.claims[other].outbox.confirmed.grants.iter().any(|grant| {
-                grant.fence == share.fence && *grant.resource == *record.name && grant.admitted_at.is_some()
-            })
+            self.world.claims[other]
+                .outbox
+                .confirmed
+                .grants
+                .iter()
+                .any(|grant| grant.fence == share.fence && *grant.resource == *record.name && grant.admitted_at.is_some())
         })
     }
 
@@ -196,7 +206,14 @@ impl Engine {
                 for named in occupant.claims.iter().filter(|named| *named.uid == *record.uid && named.attempt == record.status.attempt) {
                     let request = record.spec.requests.iter().position(|request| request.name == named.request)?;
                     let joins = occupant.claims[0].uid != *record.uid;
-                    shares.push(Share { request, resource, mode: occupant.mode, quantity: occupant.quantity, fence: occupant.fence, joins });
+                    shares.push(Share {
+                        request,
+                        resource,
+                        mode: occupant.mode,
+                        quantity: occupant.quantity,
+                        fence: occupant.fence,
+                        joins,
+                    });
                 }
             }
         }
@@ -216,7 +233,8 @@ impl Engine {
         let mut sent = false;
         for resource in places {
             let record = &self.world.resources[resource];
-            let names = |ledger: &ResourceStatus| ledger.occupants.iter().any(|occupant| occupant.claims.iter().any(|named| *named.uid == *uid));
+            let names =
+                |ledger: &ResourceStatus| ledger.occupants.iter().any(|occupant| occupant.claims.iter().any(|named| *named.uid == *uid));
             let in_flight = record.outbox.flight.as_ref().and_then(|flight| flight.as_ref());
             if names(&record.outbox.confirmed) || in_flight.is_some_and(|ledger| names(ledger)) {
                 sent = true;
@@ -237,7 +255,9 @@ impl Engine {
     fn take_out(&mut self, resource: ResourceIx, uid: &str) {
         self.change_ledger(resource, Urgency::Decision, "a reservation is void", |ledger| {
             for occupant in &mut ledger.occupants {
-                occupant.claims.retain(|named| named.uid != uid || !matches!(occupant.state, OccupantState::Reserved | OccupantState::Held));
+                occupant
+                    .claims
+                    .retain(|named| named.uid != uid || !matches!(occupant.state, OccupantState::Reserved | OccupantState::Held));
             }
             ledger.occupants.retain(|occupant| !occupant.claims.is_empty());
         });

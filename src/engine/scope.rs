@@ -80,7 +80,13 @@ impl Engine {
             let fact = self.world.scope_facts.get(&self.target(claim, &scope)).cloned();
             if let (false, Some(fact)) = (pinned, fact) {
                 let status = std::sync::Arc::make_mut(&mut self.world.claims[claim].status);
-                status.scopes.push(PinnedScope { request, api_version: scope.api_version, kind: scope.kind, name: scope.name, uid: fact.uid });
+                status.scopes.push(PinnedScope {
+                    request,
+                    api_version: scope.api_version,
+                    kind: scope.kind,
+                    name: scope.name,
+                    uid: fact.uid,
+                });
             }
         }
     }
@@ -94,18 +100,23 @@ impl Engine {
             return true;
         }
         !spec.requests.is_empty()
-            && spec.requests.iter().all(|request| {
-                request.scope.as_ref().is_some_and(|scope| self.known(claim, Some(&request.name), scope) == Known::Ended)
-            })
+            && spec
+                .requests
+                .iter()
+                .all(|request| request.scope.as_ref().is_some_and(|scope| self.known(claim, Some(&request.name), scope) == Known::Ended))
     }
 
     /// Ends the parts whose own scope has ended (M6).
     pub(super) fn end_parts(&mut self, claim: ClaimIx) {
         let spec = self.world.claims[claim].spec.clone();
-        let over: Vec<&str> = spec.requests.iter().filter_map(|request| {
-            let scope = request.scope.as_ref()?;
-            (self.known(claim, Some(&request.name), scope) == Known::Ended).then_some(request.name.as_str())
-        }).collect();
+        let over: Vec<&str> = spec
+            .requests
+            .iter()
+            .filter_map(|request| {
+                let scope = request.scope.as_ref()?;
+                (self.known(claim, Some(&request.name), scope) == Known::Ended).then_some(request.name.as_str())
+            })
+            .collect();
         let held = |grant: &crate::api::Grant| grant.state == GrantState::Held && over.contains(&grant.request.as_str());
         if over.is_empty() || !self.world.claims[claim].status.grants.iter().any(held) {
             return;
@@ -135,7 +146,11 @@ impl Engine {
     pub(super) fn show_scope_doubt(&mut self, claim: ClaimIx) {
         let scopes = self.scopes(claim);
         let doubt = scopes.iter().any(|(request, scope)| self.known(claim, request.as_deref(), scope) == Known::Unknown);
-        let shown = self.world.claims[claim].status.conditions.iter().any(|condition| condition.type_ == "ScopeUnknown" && condition.status == "True");
+        let shown = self.world.claims[claim]
+            .status
+            .conditions
+            .iter()
+            .any(|condition| condition.type_ == "ScopeUnknown" && condition.status == "True");
         if doubt == shown {
             return;
         }
@@ -205,7 +220,8 @@ impl Engine {
         if !readable {
             self.world.scope_facts.retain(|target, _| target.kind != *kind);
         }
-        let claims: Vec<ClaimIx> = self.world.scoped.iter().filter(|(target, _)| target.kind == *kind).flat_map(|(_, claims)| claims.iter().copied()).collect();
+        let claims: Vec<ClaimIx> =
+            self.world.scoped.iter().filter(|(target, _)| target.kind == *kind).flat_map(|(_, claims)| claims.iter().copied()).collect();
         self.work.claims.extend(claims);
     }
 }

@@ -11,7 +11,7 @@ use super::{
     selection,
     step::Engine,
     weigh::{self, Ask, Obstacle, Weighed},
-    world::{ClaimIx, ResourceIx, Share},
+    world::{ClaimIx, ResourceIx, Share, UNDER},
 };
 
 /// What a claim can be given now.
@@ -86,7 +86,7 @@ impl Engine {
     /// C10, M6: an Exclusive request and one for something under it can never hold together.
     fn check_tree_of_one_claim(&self, shares: &[Share], obstacles: &mut Vec<Obstacle>) {
         for share in shares.iter().filter(|share| share.mode == Mode::Exclusive) {
-            let under = self.world.under(share.resource, super::world::UNDER);
+            let under = self.world.under(share.resource, UNDER);
             if let Some(other) = shares.iter().find(|other| under.contains(&other.resource)) {
                 obstacles.push(Obstacle { reason: Reason::SelfConflict, request: other.request, resource: Some(other.resource) });
             }
@@ -110,7 +110,7 @@ impl Engine {
             }
             return;
         }
-        let taken: BTreeSet<ResourceIx> = shares.iter().map(|share| share.resource).collect();
+        let taken = self.taken_by(shares);
         let mut fitting: Vec<Vec<ResourceIx>> = Vec::new();
         for &place in &selecting {
             fitting.push(self.candidates(claim, place, &requests[place], order, focus, &taken, colocate));
@@ -130,11 +130,26 @@ impl Engine {
         for (&place, &count) in selecting.iter().zip(&counts) {
             for resource in chosen.by_ref().take(count) {
                 let mode = requests[place].mode.unwrap_or_default();
-                let whole = self.world.resources[resource].ledger.effective.as_ref().and_then(|effective| capacity::units(&effective.capacity));
+                let whole =
+                    self.world.resources[resource].ledger.effective.as_ref().and_then(|effective| capacity::units(&effective.capacity));
                 let quantity = if mode == Mode::Exclusive { whole.unwrap_or(1) } else { requests[place].quantity.unwrap_or(1) };
                 shares.push(Share { request: place, resource, mode, quantity, fence: 0, joins: false });
             }
         }
+        let chosen: BTreeSet<ResourceIx> = shares.iter().map(|share| share.resource).collect();
+        let inside = shares.iter().filter(|share| share.mode == Mode::Exclusive).flat_map(|share| self.world.under(share.resource, UNDER));
+        if let Some(resource) = inside.into_iter().find(|inside| chosen.contains(inside)) {
+            obstacles.push(Obstacle { reason: Reason::CapacityHeld, request: selecting[0], resource: Some(resource) });
+        }
+    }
+
+    /// What a claim's named shares leave nothing of for its selectors, with what they take along (C10).
+    pub(super) fn taken_by(&self, shares: &[Share]) -> BTreeSet<ResourceIx> {
+        let mut taken: BTreeSet<ResourceIx> = shares.iter().map(|share| share.resource).collect();
+        for share in shares.iter().filter(|share| share.mode == Mode::Exclusive) {
+            taken.extend(self.world.under(share.resource, UNDER));
+        }
+        taken
     }
 
     /// Resources that a selecting request could take now, the best first: fewest free units left over, then name (M2).
@@ -326,14 +341,7 @@ fn slots(fitting: &[Vec<ResourceIx>], counts: &[usize]) -> Vec<Vec<ResourceIx>> 
 }
 
 /// A request as the scale takes it.
-pub(super) fn ask<'a>(
-    claim: ClaimIx,
-    place: usize,
-    request: &Request,
-    scope: Option<&'a str>,
-    order: &'a Order,
-    beside: i64,
-) -> Ask<'a> {
+pub(super) fn ask<'a>(claim: ClaimIx, place: usize, request: &Request, scope: Option<&'a str>, order: &'a Order, beside: i64) -> Ask<'a> {
     Ask { claim, request: place, mode: request.mode.unwrap_or_default(), quantity: request.quantity, scope, order, beside }
 }
 

@@ -28,7 +28,15 @@ pub fn instant(milliseconds: i64) -> Instant {
 }
 
 /// Sets a condition of a claim; its time changes only with its status.
-pub fn set_condition(status: &mut ClaimStatus, kind: &str, holds: bool, reason: &str, message: &str, now: Instant, generation: Option<i64>) {
+pub fn set_condition(
+    status: &mut ClaimStatus,
+    kind: &str,
+    holds: bool,
+    reason: &str,
+    message: &str,
+    now: Instant,
+    generation: Option<i64>,
+) {
     set(&mut status.conditions, kind, holds, reason, message, now, generation);
 }
 
@@ -75,7 +83,10 @@ impl Engine {
         entry.resource = Some(record.name.to_string());
         entry.key = record.spec.key.clone();
         entry.capacity = Some(capacity::text(&record.ledger, &effective.capacity));
-        let about_holders = matches!(obstacle.reason, Reason::CapacityHeld | Reason::OccupantLimit | Reason::ParentHeld | Reason::Quarantined | Reason::Withdrawing);
+        let about_holders = matches!(
+            obstacle.reason,
+            Reason::CapacityHeld | Reason::OccupantLimit | Reason::ParentHeld | Reason::Quarantined | Reason::Withdrawing
+        );
         for occupant in record.ledger.occupants.iter().filter(|_| about_holders).take(*left) {
             entry.holders.push(Holder {
                 label: occupant.label.clone(),
@@ -93,7 +104,8 @@ impl Engine {
     fn sentence(&self, claim: ClaimIx, obstacle: &Obstacle) -> String {
         let record = &self.world.claims[claim];
         let request = record.spec.requests.get(obstacle.request);
-        let asked = request.map(|request| request.key.as_deref().or(request.resource.as_deref()).unwrap_or(&request.name)).unwrap_or_default();
+        let asked =
+            request.map(|request| request.key.as_deref().or(request.resource.as_deref()).unwrap_or(&request.name)).unwrap_or_default();
         let Some(resource) = obstacle.resource.filter(|&resource| self.world.resources.get(resource).is_some()) else {
             return self.sentence_without_resource(obstacle.reason, asked, &record.namespace);
         };
@@ -108,17 +120,26 @@ impl Engine {
             Reason::Withdrawing => format!("{what} is being withdrawn"),
             Reason::NotFound => format!("{what} is withdrawn"),
             Reason::LendingUnavailable => format!("{what} is not lent at the moment: its lending.mode is Unavailable"),
-            Reason::NamespaceNotServed => format!("{what} is not lent to namespace {}: its labels don't match lending.namespaces", record.namespace),
+            Reason::NamespaceNotServed => {
+                format!("{what} is not lent to namespace {}: its labels don't match lending.namespaces", record.namespace)
+            }
             Reason::NamespaceFrozen => format!("namespace {} is frozen: nothing new is granted there", record.namespace),
             Reason::ModeUnsupported => format!("{what} is Exclusive: ask for it with mode Exclusive"),
-            Reason::QuantityOutOfRange => format!("{what} has {}: ask for no more, and name no quantity for the whole", self.whole(resource)),
-            Reason::Unsatisfiable => format!("{what} can be held for {} s at most: lower maxHoldSeconds", weigh::longest_hold(&self.world, resource).unwrap_or(0)),
+            Reason::QuantityOutOfRange => {
+                format!("{what} has {}: ask for no more, and name no quantity for the whole", self.whole(resource))
+            }
+            Reason::Unsatisfiable => format!(
+                "{what} can be held for {} s at most: lower maxHoldSeconds",
+                weigh::longest_hold(&self.world, resource).unwrap_or(0)
+            ),
             Reason::SelfConflict => format!("two requests of this claim could never hold {what} together"),
             Reason::ModeConflict => format!("a claim with the same scope holds {what} with another mode or quantity"),
             Reason::KeyConflict => format!("an older Resource has the key {what}"),
             Reason::KeyInUse => format!("the key {what} is in use from before it was declared"),
             Reason::ParentMissing => format!("the Resource that {what} is inside is missing or does not list it, or there is a cycle"),
-            Reason::LedgerInvalid => format!("{what}: {}", self.world.resources[resource].invalid.as_deref().unwrap_or("its ledger is broken")),
+            Reason::LedgerInvalid => {
+                format!("{what}: {}", self.world.resources[resource].invalid.as_deref().unwrap_or("its ledger is broken"))
+            }
             Reason::DrainForbidden => format!("only an adapter of {what} with the role Incumbent or Maintainer may drain it"),
             Reason::TooManyUnder => format!("{what} has more than 128 Resources under it"),
             other => format!("{what}: {other}"),
@@ -132,8 +153,16 @@ impl Engine {
             Reason::ScopeNotFound => "its scope object does not exist yet; it is awaited for 300 s".to_owned(),
             Reason::ScopeUnknown => "its scope object can't be read: the kind is not served, or the controller may not read it".to_owned(),
             Reason::NotFound => {
-                let said = self.world.inventing.values().find(|invention| invention.spec.key.as_deref() == Some(asked)).map(|invention| invention.message.as_str());
-                format!("there is no Resource {asked}, and no class invents it{}", said.map(|said| format!(" ({said})")).unwrap_or_default())
+                let said = self
+                    .world
+                    .inventing
+                    .values()
+                    .find(|invention| invention.spec.key.as_deref() == Some(asked))
+                    .map(|invention| invention.message.as_str());
+                format!(
+                    "there is no Resource {asked}, and no class invents it{}",
+                    said.map(|said| format!(" ({said})")).unwrap_or_default()
+                )
             }
             Reason::Unsatisfiable => format!("request {asked}: fewer Resources match than it asks for"),
             Reason::TooManyInvented => format!("namespace {namespace} has {} invented keys, the most there may be", super::invent::MOST),
@@ -153,7 +182,11 @@ impl Engine {
         let ledger = &self.world.resources[resource].ledger;
         let mut text: Vec<String> = Vec::new();
         for occupant in ledger.occupants.iter().take(4) {
-            let who = occupant.label.clone().or_else(|| occupant.claims.first().map(|claim| format!("{}/{}", claim.namespace, claim.name))).unwrap_or_default();
+            let who = occupant
+                .label
+                .clone()
+                .or_else(|| occupant.claims.first().map(|claim| format!("{}/{}", claim.namespace, claim.name)))
+                .unwrap_or_default();
             let until = occupant.expires_at.map_or("until it ends".to_owned(), |end| format!("until {}", end.strftime("%H:%MZ")));
             let state = match occupant.state {
                 OccupantState::Reconciling => "waits for a look after",
@@ -203,7 +236,9 @@ impl Engine {
         let status = &self.world.claims[claim].status;
         status.grants.iter().all(|grant| {
             let resource = self.world.resource(&grant.resource);
-            let free = resource.and_then(|resource| self.world.resources[resource].ledger.effective.as_ref()).is_some_and(capacity::needs_no_receipt);
+            let free = resource
+                .and_then(|resource| self.world.resources[resource].ledger.effective.as_ref())
+                .is_some_and(capacity::needs_no_receipt);
             super::ledger::debt(status, grant, free) == super::ledger::Debt::None
         })
     }
@@ -267,7 +302,8 @@ impl Engine {
             Some(_) => return Availability::Withdrawing,
             None => {}
         }
-        let unproven = ledger.unproven.as_ref().is_some_and(|unproven| unproven.until.is_none_or(|until| until.as_millisecond() > self.now.wall));
+        let unproven =
+            ledger.unproven.as_ref().is_some_and(|unproven| unproven.until.is_none_or(|until| until.as_millisecond() > self.now.wall));
         let unavailable = record.spec.lending.as_ref().is_some_and(|lending| lending.mode == LendingMode::Unavailable);
         let free = capacity::free(ledger, &effective.capacity);
         match () {

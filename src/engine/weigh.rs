@@ -93,7 +93,8 @@ pub fn refuses_waiter(reason: Reason) -> bool {
 
 /// True for what makes a Resource no candidate of a selector at all.
 pub fn rules_out(reason: Reason) -> bool {
-    refuses_waiter(reason) || matches!(reason, Reason::Unsatisfiable | Reason::Withdrawing | Reason::LendingUnavailable | Reason::Quarantined)
+    refuses_waiter(reason)
+        || matches!(reason, Reason::Unsatisfiable | Reason::Withdrawing | Reason::LendingUnavailable | Reason::Quarantined)
 }
 
 /// What weighing one request on one Resource led to.
@@ -328,9 +329,9 @@ pub fn is_quarantined(world: &World, resource: ResourceIx) -> bool {
 fn may_drain(registered_by: Option<&Account>, adapters: &[crate::api::Adapter], user: Option<&str>) -> bool {
     let Some(user) = user else { return false };
     registered_by.is_some_and(|account| account.user == user)
-        || adapters.iter().any(|adapter| {
-            adapter.user == user && adapter.roles.iter().any(|role| matches!(role, Role::Incumbent | Role::Maintainer))
-        })
+        || adapters
+            .iter()
+            .any(|adapter| adapter.user == user && adapter.roles.iter().any(|role| matches!(role, Role::Incumbent | Role::Maintainer)))
 }
 
 /// True when this account may speak for the Resource (O2).

@@ -180,7 +180,12 @@ pub struct ClaimRecord {
 impl ClaimRecord {
     /// Its place in the one global order (M4, Q4, Q8).
     pub fn order(&self) -> Order {
-        Order { ordinary: self.spec.drain.is_none(), ticket: self.status.ticket.unwrap_or(i64::MAX), created: self.created, uid: self.uid.clone() }
+        Order {
+            ordinary: self.spec.drain.is_none(),
+            ticket: self.status.ticket.unwrap_or(i64::MAX),
+            created: self.created,
+            uid: self.uid.clone(),
+        }
     }
 
     /// How long it may wait. Seconds (Q1, D1).

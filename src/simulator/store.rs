@@ -128,7 +128,10 @@ impl Store {
         match self.take(write, wall) {
             Ok(mut told) => {
                 self.written += 1;
-                told.push(Event::Wrote { target: write.target.clone(), outcome: Outcome::Written { resource_version: self.version.to_string() } });
+                told.push(Event::Wrote {
+                    target: write.target.clone(),
+                    outcome: Outcome::Written { resource_version: self.version.to_string() },
+                });
                 told
             }
             Err(message) => {
@@ -181,7 +184,10 @@ impl Store {
                 let resource = self.resources.get_mut(name).ok_or("NotFound")?;
                 let before = resource.status.clone().unwrap_or_default();
                 if after.revision <= before.revision || after.last_fence < before.last_fence || after.term < before.term {
-                    return Err(format!("Invalid: revision {} after {}, fence {} after {}", after.revision, before.revision, after.last_fence, before.last_fence));
+                    return Err(format!(
+                        "Invalid: revision {} after {}, fence {} after {}",
+                        after.revision, before.revision, after.last_fence, before.last_fence
+                    ));
                 }
                 if let Some(broken) = capacity::broken(after) {
                     return Err(format!("Invalid: {broken}"));

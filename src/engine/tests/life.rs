@@ -1,4 +1,7 @@
-use super::{bench::*, capacity::{admission_receipt, admit}};
+use super::{
+    bench::*,
+    capacity::{admission_receipt, admit},
+};
 use crate::{api::*, engine::event::Event};
 
 #[test]

@@ -202,7 +202,13 @@ fn q11_a_claim_nobody_weighed_in_time_is_not_granted_to_somebody_long_gone() {
 fn l13_nothing_is_granted_while_paused() {
     let mut bench = Bench::default();
     bench.resource("lock", mutex());
-    let pause = |paused| Event::Namespace { name: "tenure-system".to_owned(), uid: "u".to_owned(), labels: Default::default(), frozen: false, paused };
+    let pause = |paused| Event::Namespace {
+        name: "tenure-system".to_owned(),
+        uid: "u".to_owned(),
+        labels: Default::default(),
+        frozen: false,
+        paused,
+    };
     bench.tell(vec![pause(true)]);
     bench.claim("hasty", asks(named("lock"), 0));
     bench.claim("patient", asks(named("lock"), 600));

@@ -32,9 +32,11 @@ fn m1_a_reservation_that_fails_is_taken_back_under_a_higher_attempt() {
     bench.claim("both", ask(vec![named("gpu-0"), named("gpu-1")], 600));
     assert_eq!(bench.phase("both"), Phase::Active);
     assert_eq!(bench.status("both").attempt, 1);
-    let first = bench.writes.iter().position(|write| matches!(&write.body, Body::Claim(status) if status.attempt == 1)).expect("taken back");
+    let first =
+        bench.writes.iter().position(|write| matches!(&write.body, Body::Claim(status) if status.attempt == 1)).expect("taken back");
     let reserves = |ledger: &ResourceStatus| ledger.occupants.iter().flat_map(|occupant| &occupant.claims).any(|claim| claim.attempt == 0);
-    let freed = bench.writes.iter().position(|write| matches!(&write.body, Body::Ledger { after, before } if !reserves(after) && reserves(before)));
+    let freed =
+        bench.writes.iter().position(|write| matches!(&write.body, Body::Ledger { after, before } if !reserves(after) && reserves(before)));
     assert!(freed.is_some_and(|freed| freed > first), "nothing is freed before the attempt is void");
 }
 
