@@ -3,13 +3,13 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Stdio},
     sync::OnceLock,
 };
 
 use tokio::task::spawn_blocking;
 
-use crate::Error;
+use crate::{Error, tether};
 
 /// How the variables begin in which cargo tells a test about its package.
 const OUTER_CARGO: [&str; 5] = ["CARGO_BIN_", "CARGO_CRATE_", "CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_PRIMARY_"];
@@ -25,7 +25,9 @@ pub(crate) async fn folder() -> Result<&'static Path, Error> {
     once(&FOLDER, || {
         let script = repository().join("e2e/tools/build.sh");
         // Its progress goes where ours does, not into what the test runner captures.
-        let built = Command::new(&script).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+        let mut command = tether::command(&script);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let built = tether::spawn(command).and_then(Child::wait_with_output);
         let built = built.map_err(Error::machine(script.display().to_string()))?;
         if built.status.success() {
             Ok(PathBuf::from(String::from_utf8_lossy(&built.stdout).trim()))
@@ -53,7 +55,7 @@ pub async fn tenure_binary() -> Result<&'static Path, Error> {
             Some("debug") | None => "dev",
             Some(profile) => profile,
         };
-        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut cargo = tether::command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(repository()).args(["build", "--quiet", "--workspace", "--bin", "tenure", "--profile", profile]);
         // Together with a test, so that dependencies have the features they have in a test run, and aren't built twice.
         if profile == "dev" {
@@ -66,7 +68,8 @@ pub async fn tenure_binary() -> Result<&'static Path, Error> {
             }
         }
         cargo.arg("--target-dir").arg(target).stdin(Stdio::null());
-        let status = cargo.status().map_err(Error::machine("cargo build --bin tenure"))?;
+        let status = tether::spawn(cargo).and_then(|mut child| child.wait());
+        let status = status.map_err(Error::machine("cargo build --bin tenure"))?;
         if status.success() {
             Ok(folder.join("tenure"))
         } else {

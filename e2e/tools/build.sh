@@ -46,7 +46,9 @@ build() {
     log=$folder/$name.log
     (
         cd "$here/$module"
-        exec nice -n 10 "$go" build -v -trimpath -mod=readonly -ldflags "-s -w $flags" -o "$folder/.$name.new" "$package"
+        # With this script the compiler goes too, so that nothing is left of a test that was killed.
+        export GOTMPDIR=$folder
+        exec setpriv --pdeathsig TERM nice -n 10 "$go" build -v -trimpath -mod=readonly -ldflags "-s -w $flags" -o "$folder/.$name.new" "$package"
     ) >"$log" 2>&1 &
     compiler=$!
     # shellcheck disable=SC2064 # this compiler, whatever the variable holds later
@@ -86,6 +88,8 @@ main() {
         say "waiting for another build of the same tools"
         flock "$lock"
     fi
+    # What a build left that was killed.
+    rm -rf "$folder"/go-build*
     build etcd etcd go.etcd.io/etcd/server/v3
     component=k8s.io/component-base/version
     minor=${kubernetes#v1.}

@@ -7,7 +7,7 @@ use std::{
     env,
     error::Error,
     ffi::OsString,
-    process::{Child, ExitCode, ExitStatus},
+    process::{Child, ExitStatus, exit},
     time::Duration,
 };
 
@@ -36,14 +36,13 @@ struct Arguments {
 }
 
 #[tokio::main]
-async fn main() -> ExitCode {
-    match run(Arguments::parse()).await {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            eprintln!("control-plane: {error}");
-            ExitCode::FAILURE
-        }
-    }
+async fn main() {
+    let code = run(Arguments::parse()).await.unwrap_or_else(|error| {
+        eprintln!("control-plane: {error}");
+        1
+    });
+    // The control plane has been dropped. What may still run is a build, which ends with this process: not waited for.
+    exit(code.into());
 }
 
 async fn run(arguments: Arguments) -> Result<u8, Box<dyn Error>> {
