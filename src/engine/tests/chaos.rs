@@ -119,7 +119,7 @@ impl Chaos {
         let events = match self.dice.roll(12) {
             0..=5 => self.make_claim(),
             6..=7 => self.pick_claim().and_then(|name| self.store.release("team-a", &name)).into_iter().collect(),
-            8 => self.pick_claim().map(|name| self.delete_claim(&name)).unwrap_or_default(),
+            8 => self.pick_claim().map(|name| self.store.remove_claim("team-a", &name)).unwrap_or_default(),
             9 => {
                 let name = NAMES[self.dice.roll(NAMES.len())];
                 let text = format!("{}", self.made);
@@ -156,10 +156,6 @@ impl Chaos {
         let mut names: Vec<&String> = self.store.claims.keys().map(|(_, name)| name).collect();
         names.sort();
         (!names.is_empty()).then(|| names[self.dice.roll(names.len())].clone())
-    }
-
-    fn delete_claim(&mut self, name: &str) -> Vec<Event> {
-        self.store.remove_claim("team-a", name)
     }
 
     /// As the API server's policy has it: only what nothing occupies is deleted.
