@@ -1,9 +1,24 @@
-//! The binary.
+//! The binary: a role a subcommand.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tenure::api::crds;
+use tenure::{
+    api::crds,
+    controller::{
+        run::Ended,
+        serve::{Error, serve},
+    },
+    engine::{Engine, Settings},
+    runtime::{config::Controller, trace},
+};
+
+/// It could not go on.
+const BROKEN: u8 = 1;
+/// A flag, a kubeconfig or a file is wrong.
+const CONFIGURATION: u8 = 3;
+/// Another process leads now.
+const LEADERSHIP_LOST: u8 = 10;
 
 #[derive(Debug, Parser)]
 #[command(name = "tenure", version, about = "Lends out scarce things in a Kubernetes cluster and knows when they are really free again")]
@@ -14,19 +29,55 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Decides who gets what: one leads, others stand by.
+    Controller(Box<Controller>),
     /// Writes the CustomResourceDefinitions as YAML.
     Crds(crds::Options),
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Crds(options) => crds::run(&options),
+    match Cli::parse().command {
+        Command::Controller(config) => ExitCode::from(controller(&config)),
+        Command::Crds(options) => match crds::run(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(problem) => {
+                eprintln!("tenure crds: {problem}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+fn controller(config: &Controller) -> u8 {
+    if let Err(error) = trace::start(&config.log, config.log_format) {
+        eprintln!("tenure controller: {error}");
+        return CONFIGURATION;
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "no threads");
+            return BROKEN;
+        }
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("tenure: {problem}");
-            ExitCode::FAILURE
+    let engine = |term| {
+        // Without an election nobody counts terms; the engine then adopts the highest that it finds in a ledger.
+        let term = if config.leader_election { term } else { 0 };
+        Engine::new(Settings { term, operator_namespace: config.namespace.clone() })
+    };
+    match runtime.block_on(serve(config, engine)) {
+        Ok(Ended::Asked) => 0,
+        Ok(Ended::LeadershipLost) => LEADERSHIP_LOST,
+        Ok(Ended::Broken(why)) => {
+            tracing::error!(why, "can't go on");
+            BROKEN
+        }
+        Err(error) => {
+            tracing::error!(%error, "can't begin");
+            match error {
+                Error::Configuration(_) | Error::Client(_) | Error::Health(_) | Error::Audit(_) => CONFIGURATION,
+                Error::Leader(_) | Error::Machine { .. } => BROKEN,
+            }
         }
     }
 }

@@ -59,7 +59,7 @@ pub enum Change<T> {
     Seen(T),
     /// An object that can't be decoded, and why.
     Undecodable(Identity, String),
-    /// An object is gone.
+    /// An object is gone. With a uid its last state was reported just before; without one only the absence was seen.
     Deleted(Identity),
     /// Everything there is has been reported.
     Filled,
@@ -341,7 +341,15 @@ impl<F: Send> Reader<F> {
         };
         match word {
             Line::Object(Word::Deleted, item) => {
-                let identity = item.map_or_else(|(identity, _)| identity, |object| object.identity());
+                let identity = match item {
+                    Ok(mut object) => {
+                        let identity = object.identity();
+                        object.slim();
+                        (self.convert)(Change::Seen(object), events);
+                        identity
+                    }
+                    Err((identity, _)) => Identity { uid: String::new(), ..identity },
+                };
                 note(version, known, &identity.resource_version);
                 known.uids.remove(&identity.key);
                 if let Some(fresh) = &mut known.fresh {
@@ -378,9 +386,8 @@ impl<F: Send> Reader<F> {
             Err((identity, _)) => identity.clone(),
         };
         let before = known.uids.insert(identity.key.clone(), identity.uid.clone());
-        if let Some(before) = before.filter(|before| *before != identity.uid) {
-            let gone = Identity { uid: before, key: identity.key.clone(), resource_version: String::new() };
-            (self.convert)(Change::Deleted(gone), events);
+        if before.is_some_and(|before| before != identity.uid) {
+            (self.convert)(Change::Deleted(absent(identity.key.clone())), events);
         }
         if let Some(fresh) = &mut known.fresh {
             fresh.insert(identity.key.clone(), identity.uid.clone());
@@ -402,8 +409,8 @@ impl<F: Send> Reader<F> {
     {
         if let Some(fresh) = known.fresh.take() {
             let vanished = known.uids.extract_if(|key, _| !fresh.contains_key(key));
-            for (key, uid) in vanished {
-                (self.convert)(Change::Deleted(Identity { key, uid, resource_version: String::new() }), events);
+            for (key, _) in vanished {
+                (self.convert)(Change::Deleted(absent(key)), events);
             }
         }
         (self.convert)(Change::Filled, events);
@@ -423,6 +430,11 @@ impl<F: Send> Reader<F> {
             None => Some(()),
         }
     }
+}
+
+/// An object that isn't there, whose end nobody saw.
+fn absent(key: Key) -> Identity {
+    Identity { key, ..Identity::default() }
 }
 
 /// While the collection is being streamed for the first time there is no version to go on from.

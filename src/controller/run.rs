@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     engine::{
+        Deadlines, Engine,
         action::Action,
-        clockwork::Deadlines,
         event::{Event, Now},
     },
     runtime::{clock::Clock, health::Health, leader::Leadership, metrics::Metrics, shutdown::Shutdown},
@@ -36,6 +36,16 @@ pub trait Decider: Send {
     fn step(&mut self, now: Now, events: Vec<Event>) -> Vec<Action>;
     /// When to step without an event.
     fn next_deadline(&self) -> Deadlines;
+}
+
+impl Decider for Engine {
+    fn step(&mut self, now: Now, events: Vec<Event>) -> Vec<Action> {
+        Engine::step(self, now, events)
+    }
+
+    fn next_deadline(&self) -> Deadlines {
+        Engine::next_deadline(self)
+    }
 }
 
 /// Why the loop ended.
@@ -105,7 +115,7 @@ impl<D: Decider> Loop<D> {
                 waiting.push_front(event);
             }
             if !waiting.is_empty() || is_due(self.decider.next_deadline(), now) {
-                let taken = waiting.len().min(TOGETHER);
+                let taken = together(&waiting);
                 let events = waiting.drain(..taken).collect();
                 self.step(now, events, &mut waiting);
             }
@@ -142,6 +152,14 @@ impl<D: Decider> Loop<D> {
     }
 }
 
+/// How many events the next step is told. An object's last state and its end are never told apart, or the engine would grant
+/// something to what is gone.
+fn together(waiting: &VecDeque<Event>) -> usize {
+    let ends = |event: &&Event| matches!(event, Event::ClaimGone { .. } | Event::ResourceGone { .. });
+    let taken = waiting.len().min(TOGETHER);
+    taken + waiting.iter().skip(taken).take_while(ends).take(TOGETHER).count()
+}
+
 fn broken(ended: Option<Result<Result<(), apply::Error>, tokio::task::JoinError>>) -> Ended {
     match ended {
         Some(Ok(Err(apply::Error::LeadershipLost))) => Ended::LeadershipLost,
@@ -166,6 +184,16 @@ fn is_due(deadlines: Deadlines, now: Now) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn l4_a_last_state_and_the_end_are_told_in_one_step() {
+        let gone = || Event::ClaimGone { namespace: "n".into(), name: "c".into(), uid: "u".into() };
+        let mut waiting: VecDeque<Event> = (0..TOGETHER - 1).map(|_| Event::Filled).collect();
+        waiting.extend([Event::Claim(Box::default()), gone(), Event::Filled]);
+        assert_eq!(together(&waiting), TOGETHER + 1);
+        waiting.truncate(3);
+        assert_eq!(together(&waiting), 3);
+    }
 
     #[test]
     fn the_earlier_deadline_wakes_and_nothing_sleeps_past_a_tick() {

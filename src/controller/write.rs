@@ -288,6 +288,8 @@ fn path(key: &Key, plural: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
         api::ClaimStatus,
@@ -299,7 +301,7 @@ mod tests {
     }
 
     fn claim() -> Write {
-        write(Target::Claim("n".into(), "c".into()), Body::Claim(Box::default()))
+        write(Target::Claim("n".into(), "c".into()), Body::Claim(Arc::default()))
     }
 
     fn answer(code: u16, body: serde_json::Value) -> Answer {
@@ -309,7 +311,7 @@ mod tests {
     #[test]
     fn a_status_is_replaced_with_its_guard_and_without_a_spec() {
         let status = ClaimStatus { ticket: Some(7), ..ClaimStatus::default() };
-        let request = prepare(&Write { body: Body::Claim(Box::new(status)), ..claim() }).unwrap();
+        let request = prepare(&Write { body: Body::Claim(Arc::new(status)), ..claim() }).unwrap();
         assert_eq!(request.uri().path(), "/apis/tenure.dev/v1alpha1/namespaces/n/claims/c/status");
         let body: serde_json::Value = serde_json::from_slice(request.body()).unwrap();
         let metadata = serde_json::json!({"namespace": "n", "name": "c", "uid": "u-1", "resourceVersion": "41"});

@@ -52,7 +52,7 @@ fn write(name: &str, urgency: Urgency) -> Write {
         target: Target::Claim("n".into(), name.into()),
         uid: format!("uid-{name}"),
         resource_version: "1".into(),
-        body: Body::Claim(Box::default()),
+        body: Body::Claim(Arc::default()),
         urgency,
         cause: "test",
     }
@@ -203,8 +203,8 @@ async fn an_object_that_cannot_be_decoded_is_reported_and_the_write_counts_as_re
     assert!(bench.metrics.encode().unwrap().contains("tenure_undecodable_objects_total{source=\"Claim\"} 1"));
 }
 
-fn ledger(revision: i64) -> Box<ResourceStatus> {
-    Box::new(ResourceStatus { revision, term: 3, ..ResourceStatus::default() })
+fn ledger(revision: i64) -> Arc<ResourceStatus> {
+    Arc::new(ResourceStatus { revision, term: 3, ..ResourceStatus::default() })
 }
 
 fn ledger_write() -> Write {

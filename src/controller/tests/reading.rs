@@ -26,14 +26,15 @@ struct Bench {
     task: JoinHandle<()>,
 }
 
-/// Changes as words: `+name@version`, `-name`, `?name`, `all`, `ill`.
+/// Changes as words: `+name@version`, `-name` (`-name!` when its last state was told), `?name`, `all`, `ill`.
 fn word(change: Change<ResourceClass>) -> String {
     match change {
         Change::Seen(object) => {
             format!("+{}@{}", object.metadata.name.unwrap_or_default(), object.metadata.resource_version.unwrap_or_default())
         }
         Change::Undecodable(identity, _) => format!("?{}", identity.key),
-        Change::Deleted(identity) => format!("-{}", identity.key),
+        Change::Deleted(identity) if identity.uid.is_empty() => format!("-{}", identity.key),
+        Change::Deleted(identity) => format!("-{}!", identity.key),
         Change::Filled => "all".into(),
         Change::Unreadable(_) => "ill".into(),
         Change::Review => "review".into(),
@@ -180,4 +181,22 @@ async fn a_watch_that_falls_silent_is_begun_again() {
         (false, _) => Reaction::Lines(vec![added("b", 6 + before as u64)], false),
     });
     assert_eq!(bench.words(3).await, "+a@1 all +b@7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn l4_a_deletion_is_told_after_the_last_state_and_says_so() {
+    let mut bench = bench(|_, _| {
+        let deleted = |name: &str, version, spec| json!({"type": "DELETED", "object": class(name, version, spec)});
+        Reaction::Lines(
+            vec![
+                added("a", 1),
+                added("b", 2),
+                bookmark(3, true),
+                deleted("a", 4, json!({})),
+                deleted("b", 5, json!({"prefix": 7})),
+            ],
+            false,
+        )
+    });
+    assert_eq!(bench.words(6).await, "+a@1 +b@2 all +a@4 -a! -b");
 }

@@ -154,7 +154,7 @@ async fn a_write_is_carried_out_and_its_outcome_told() {
             target: Target::Claim("n".into(), "c".into()),
             uid: "u".into(),
             resource_version: "7".into(),
-            body: Body::Claim(Box::default()),
+            body: Body::Claim(Arc::default()),
             urgency: Urgency::Decision,
             cause: "test",
         })],
