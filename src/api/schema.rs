@@ -132,3 +132,36 @@ fn bound_foreign(path: &str, part: &mut JSONSchemaProps) {
         part.max_length = length(MESSAGE);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, to_value};
+
+    use super::*;
+
+    fn schema(of_spec: serde_json::Value) -> JSONSchemaProps {
+        from_value(json!({"type": "object", "properties": {"spec": of_spec}})).unwrap()
+    }
+
+    #[test]
+    fn an_unsigned_number_is_refused_wherever_it_is() {
+        let mut root =
+            schema(json!({"type": "object", "properties": {"sizes": {"type": "array", "items": {"type": "integer", "format": "uint32"}}}}));
+        let problem = finish("Size", &mut root).unwrap_err();
+        assert_eq!(problem.to_string(), ".spec.sizes[] has the format uint32; make it an i64");
+    }
+
+    #[test]
+    fn a_rule_about_nothing_is_refused() {
+        let mut root = schema(json!({"type": "object", "properties": {}}));
+        let problem = finish("Revocation", &mut root).map(|()| place(&mut root, "spec.gone[]").map(|_| ()));
+        assert!(matches!(problem, Ok(Err(Error::Nowhere(at))) if at == "spec.gone[]"));
+    }
+
+    #[test]
+    fn what_is_left_out_stays_left_out() {
+        let mut root = schema(json!({"type": "object", "properties": {"mode": {"type": "string", "default": "Shared", "nullable": true}}}));
+        finish("Size", &mut root).unwrap();
+        assert_eq!(to_value(&root).unwrap()["properties"]["spec"]["properties"]["mode"], json!({"type": "string"}));
+    }
+}
