@@ -10,7 +10,8 @@ use tenure::{
         serve::{Error, serve},
     },
     engine::{Engine, Settings},
-    runtime::{config::Controller, trace},
+    runtime::{clock::Clock, config::Controller, memory, trace},
+    simulator::command::{Gauges, Simulate},
 };
 
 /// It could not go on.
@@ -33,11 +34,18 @@ enum Command {
     Controller(Box<Controller>),
     /// Writes the CustomResourceDefinitions as YAML.
     Crds(crds::Options),
+    /// Runs the engine on a virtual clock with a generated workload, and checks its invariants.
+    Simulate(Simulate),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Controller(config) => ExitCode::from(controller(&config)),
+        Command::Simulate(simulate) => {
+            let watch = Clock::machine().stopwatch();
+            let gauges = Gauges { seconds: &|| watch.elapsed().as_secs_f64(), peak_mib: &memory::peak_mib };
+            if simulate.run(&gauges) { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) }
+        }
         Command::Crds(options) => match crds::run(&options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(problem) => {

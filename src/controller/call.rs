@@ -71,9 +71,7 @@ impl Answer {
     #[must_use]
     pub fn is_absent(&self, name: &str) -> bool {
         let refusal = self.refusal();
-        self.code == StatusCode::NOT_FOUND
-            && refusal.reason == "NotFound"
-            && refusal.details.is_some_and(|details| details.name == name)
+        self.code == StatusCode::NOT_FOUND && refusal.reason == "NotFound" && refusal.details.is_some_and(|details| details.name == name)
     }
 }
 

@@ -254,7 +254,10 @@ impl<F: Send> Reader<F> {
                 }
             };
             let chunk = match (chunk, version) {
-                (Ok(Some(chunk)), before) => { version = before; chunk }
+                (Ok(Some(chunk)), before) => {
+                    version = before;
+                    chunk
+                }
                 (Err(_), None) => return Ended::NoStreaming,
                 (Err(_), before) => return Ended::Failed(before, Failure::lost("the watch fell silent")),
                 (Ok(None), Some(before)) => return Ended::Quietly(before),
@@ -305,10 +308,7 @@ impl<F: Send> Reader<F> {
             Some(version) => format!("&resourceVersion={version}"),
             None => "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
         };
-        let path = format!(
-            "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}{fields}{start}",
-            self.collection.path
-        );
+        let path = format!("{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}{fields}{start}", self.collection.path);
         let failed = |failure| Ended::Failed(from.map(str::to_owned), failure);
         let mut request = request(Method::GET, &path, Vec::new()).map_err(|error| failed(Failure::lost(error)))?;
         // Some API servers compress a watch one member for each event, which readers of one member don't survive.
@@ -325,13 +325,7 @@ impl<F: Send> Reader<F> {
         }
     }
 
-    fn line<T: Observed>(
-        &mut self,
-        line: &str,
-        known: &mut Known,
-        version: &mut Option<String>,
-        events: &mut Vec<Event>,
-    ) -> Option<Ended>
+    fn line<T: Observed>(&mut self, line: &str, known: &mut Known, version: &mut Option<String>, events: &mut Vec<Event>) -> Option<Ended>
     where
         F: FnMut(Change<T>, &mut Vec<Event>),
     {
@@ -447,9 +441,5 @@ fn note(version: &mut Option<String>, known: &Known, at: &str) {
 /// What `metadata` says of an object that can't be decoded.
 pub(super) fn identity_of(object: &Value) -> Identity {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    Identity {
-        key: Key { namespace: text("namespace"), name: text("name") },
-        uid: text("uid"),
-        resource_version: text("resourceVersion"),
-    }
+    Identity { key: Key { namespace: text("namespace"), name: text("name") }, uid: text("uid"), resource_version: text("resourceVersion") }
 }

@@ -2,11 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use tokio::{
-    sync::mpsc,
-    task::JoinSet,
-    time::sleep,
-};
+use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 
 use super::{
     apply::{self, Apply},

@@ -45,7 +45,8 @@ impl Finishing {
     /// What a class names now; nothing when it is gone.
     pub fn set(&self, class: &str, conditions: Vec<ScopeCondition>) {
         let mut named = self.lock();
-        let before = if conditions.is_empty() { named.by_class.remove(class) } else { named.by_class.insert(class.to_owned(), conditions.clone()) };
+        let before =
+            if conditions.is_empty() { named.by_class.remove(class) } else { named.by_class.insert(class.to_owned(), conditions.clone()) };
         let before = before.unwrap_or_default();
         if before != conditions {
             let changed = before.iter().chain(&conditions).map(kind_of);

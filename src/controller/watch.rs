@@ -75,18 +75,25 @@ impl Watches {
             Change::Deleted(Identity { key, uid, .. }) => events.push(Event::ResourceGone { name: key.name, uid }),
             _ => {}
         });
-        self.own(&barrier, &mut all, tasks, "resourceclasses", "ResourceClass", move |change: Change<ResourceClass>, events| match change {
-            Change::Seen(object) => {
-                let name = object.metadata.name.as_deref().unwrap_or_default();
-                finishing.set(name, object.spec.scope_conditions.clone());
-                events.push(Event::Class(Box::new(object)));
-            }
-            Change::Deleted(Identity { key: Key { name, .. }, .. }) => {
-                finishing.set(&name, Vec::new());
-                events.push(Event::ClassGone { name });
-            }
-            _ => {}
-        });
+        self.own(
+            &barrier,
+            &mut all,
+            tasks,
+            "resourceclasses",
+            "ResourceClass",
+            move |change: Change<ResourceClass>, events| match change {
+                Change::Seen(object) => {
+                    let name = object.metadata.name.as_deref().unwrap_or_default();
+                    finishing.set(name, object.spec.scope_conditions.clone());
+                    events.push(Event::Class(Box::new(object)));
+                }
+                Change::Deleted(Identity { key: Key { name, .. }, .. }) => {
+                    finishing.set(&name, Vec::new());
+                    events.push(Event::ClassGone { name });
+                }
+                _ => {}
+            },
+        );
         self.own(&barrier, &mut all, tasks, "claims", "Claim", |change: Change<Claim>, events| match change {
             Change::Seen(object) => events.push(Event::Claim(Box::new(object))),
             Change::Deleted(Identity { key: Key { namespace, name }, uid, .. }) => events.push(Event::ClaimGone { namespace, name, uid }),
@@ -210,7 +217,8 @@ fn heartbeats(change: Change<Sparse>, events: &mut Vec<Event>) {
 /// The form of a uid: 8, 4, 4, 4 and 12 hexadecimal digits.
 fn is_uid(text: &str) -> bool {
     let groups: Vec<_> = text.split('-').collect();
-    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12]) && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+        && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 #[cfg(test)]

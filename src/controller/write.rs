@@ -147,12 +147,7 @@ fn replacement<S: Serialize>(write: &Write, key: &Key, kind: &'static str, statu
     serde_json::to_vec(&Replacement {
         api_version: format!("{GROUP}/{VERSION}"),
         kind,
-        metadata: Guard {
-            namespace: &key.namespace,
-            name: &key.name,
-            uid: &write.uid,
-            resource_version: &write.resource_version,
-        },
+        metadata: Guard { namespace: &key.namespace, name: &key.name, uid: &write.uid, resource_version: &write.resource_version },
         status,
     })
 }
@@ -291,10 +286,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        api::ClaimStatus,
-        engine::action::Urgency,
-    };
+    use crate::{api::ClaimStatus, engine::action::Urgency};
 
     fn write(target: Target, body: Body) -> Write {
         Write { target, uid: "u-1".into(), resource_version: "41".into(), body, urgency: Urgency::Decision, cause: "test" }
@@ -345,7 +337,8 @@ mod tests {
 
     #[test]
     fn s5_a_404_of_anything_but_the_object_is_not_its_absence() {
-        let named = |name| answer(404, serde_json::json!({"kind": "Status", "message": "m", "reason": "NotFound", "details": {"name": name}}));
+        let named =
+            |name| answer(404, serde_json::json!({"kind": "Status", "message": "m", "reason": "NotFound", "details": {"name": name}}));
         assert!(named("c").is_absent("c"));
         assert!(!named("other").is_absent("c"));
         let unserved = Answer { body: b"404 page not found".to_vec(), ..answer(404, serde_json::Value::Null) };

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod config;
 pub mod health;
 pub mod leader;
+pub mod memory;
 pub mod metrics;
 pub mod shutdown;
 pub mod trace;

@@ -146,7 +146,9 @@ async fn without_streaming_lists_pages_are_read() {
         if streams(asked) {
             return refusal(422, "Invalid", "");
         }
-        let page = |items: Value, next: &str| Reaction::Answer(200, json!({"metadata": {"resourceVersion": "8", "continue": next}, "items": items}));
+        let page = |items: Value, next: &str| {
+            Reaction::Answer(200, json!({"metadata": {"resourceVersion": "8", "continue": next}, "items": items}))
+        };
         match asked.query.as_str() {
             "limit=500" => page(json!([class("a", 1, json!({})), class("odd", 2, json!({"prefix": 7}))]), "more"),
             "limit=500&continue=more" => page(json!([class("b", 3, json!({}))]), ""),
@@ -188,13 +190,7 @@ async fn l4_a_deletion_is_told_after_the_last_state_and_says_so() {
     let mut bench = bench(|_, _| {
         let deleted = |name: &str, version, spec| json!({"type": "DELETED", "object": class(name, version, spec)});
         Reaction::Lines(
-            vec![
-                added("a", 1),
-                added("b", 2),
-                bookmark(3, true),
-                deleted("a", 4, json!({})),
-                deleted("b", 5, json!({"prefix": 7})),
-            ],
+            vec![added("a", 1), added("b", 2), bookmark(3, true), deleted("a", 4, json!({})), deleted("b", 5, json!({"prefix": 7}))],
             false,
         )
     });

@@ -100,7 +100,8 @@ fn quiet(asked: &Asked, other: impl Fn(&Asked) -> Option<Reaction>) -> Reaction 
     if let Some(reaction) = other(asked) {
         return reaction;
     }
-    let end = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "5", "annotations": {"k8s.io/initial-events-end": "true"}}}});
+    let end =
+        json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "5", "annotations": {"k8s.io/initial-events-end": "true"}}}});
     match asked.query.as_str() {
         query if query.contains("sendInitialEvents") => Reaction::Lines(vec![end], false),
         query if query.contains("watch=true") => Reaction::Lines(Vec::new(), false),

@@ -83,13 +83,10 @@ impl Leadership {
     #[must_use]
     pub fn extend(&self, until: i64) -> bool {
         let now = self.clock.steady();
-        self.until
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |current| (now < current).then_some(until.max(current)))
-            .is_ok()
-            || {
-                self.lose();
-                false
-            }
+        self.until.fetch_update(Ordering::AcqRel, Ordering::Acquire, |current| (now < current).then_some(until.max(current))).is_ok() || {
+            self.lose();
+            false
+        }
     }
 
     /// Gives up: no write is sent any more.
