@@ -29,6 +29,16 @@ lint: ## Runs rustfmt, clippy and shellcheck: no warning is left standing
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@$(scripts) | xargs -0 --no-run-if-empty shellcheck
 
+.PHONY: demo
+demo: ## Shows on a real API server what Tenure does, in two minutes; KEEP=1 leaves it up, CONTEXT=name uses your cluster
+	@KEEP="$(KEEP)" CONTEXT="$(CONTEXT)" demo/run.sh
+
+.PHONY: bench
+bench: ## Measures the engine and a real control plane into target/bench.json; QUICK=1 takes under two minutes
+	@e2e/tools/build.sh >/dev/null
+	$(CARGO) build --release --locked --bin tenure
+	QUICK=$(QUICK) $(CARGO) run --release --locked --quiet --package e2e --bin bench
+
 .PHONY: rules
 rules: ## Lists each rule of docs/rules.md with the tests that prove it
 	docs/list-rules.sh

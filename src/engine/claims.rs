@@ -34,9 +34,10 @@ impl Engine {
                 self.refresh_claim(place, object);
             }
             None => {
+                let born = version(object.metadata.resource_version.as_deref().unwrap_or_default());
                 let created = object.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_millisecond());
                 let record =
-                    ClaimRecord { namespace: namespace.clone(), name: name.clone(), uid: uid.clone(), created, ..Default::default() };
+                    ClaimRecord { namespace: namespace.clone(), name: name.clone(), uid: uid.clone(), created, born, ..Default::default() };
                 let place = self.world.claims.insert(record);
                 self.world.claim_by_uid.insert(uid, place);
                 self.world.claim_by_name.insert((namespace, name), place);

@@ -1,6 +1,6 @@
 //! Keys that nothing declares (M3).
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use sha2::{Digest, Sha256};
 
@@ -11,7 +11,7 @@ use super::{
     event::Target,
     several::Resolved,
     step::Engine,
-    world::{ClaimIx, Invention, ResourceIx},
+    world::{ClaimIx, ResourceIx},
 };
 
 /// How many keys a namespace may have invented at a time (M3).
@@ -22,6 +22,23 @@ pub const IDLE: i64 = 600_000;
 const TRIES: u32 = 5;
 /// How long it rests after that. Milliseconds.
 const REST: i64 = 60_000;
+
+/// A Resource that is being invented (M3).
+#[derive(Clone, Debug, Default)]
+pub struct Invention {
+    /// What is to be made.
+    pub spec: ResourceSpec,
+    /// Who waits for it.
+    pub claims: BTreeSet<ClaimIx>,
+    /// After too many tries: no other before this. Milliseconds of the holders' clock.
+    pub not_before: i64,
+    /// How often it was refused.
+    pub failures: u32,
+    /// The write was sent.
+    pub sent: bool,
+    /// What the API server said last.
+    pub message: String,
+}
 
 /// The name of the Resource that is invented for a key; `namespace` is empty when all namespaces share it.
 pub fn name(namespace: &str, key: &str) -> String {

@@ -12,7 +12,7 @@ mod emit;
 pub mod event;
 pub mod heartbeat;
 pub mod invariant;
-mod invent;
+pub mod invent;
 mod ledger;
 mod lifecycle;
 mod matching;

@@ -10,7 +10,7 @@ pub const ORDINARY: usize = 64;
 pub const DRAINS: usize = 16;
 
 /// A claim's place in the global order. Drains come first, then lower tickets; without a ticket, and with equal ones, the older
-/// claim, then the lower uid (Q8).
+/// claim, then the lower uid (Q8). Creation times have whole seconds, so that the store's version tells who was first within one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Order {
     /// False for a drain, so that drains sort ahead (Q4).
@@ -19,6 +19,8 @@ pub struct Order {
     pub ticket: i64,
     /// When the claim was made. Unix milliseconds.
     pub created: i64,
+    /// Its version when it was first seen, while it has no ticket: the API server's own order within one second.
+    pub born: u64,
     /// The claim's uid.
     pub uid: Arc<str>,
 }

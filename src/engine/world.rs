@@ -147,6 +147,8 @@ pub struct ClaimRecord {
     pub uid: Arc<str>,
     /// When it was made. Unix milliseconds.
     pub created: i64,
+    /// Its version when it was first seen.
+    pub born: u64,
     /// `metadata.generation`.
     pub generation: i64,
     /// It is being deleted, or its holder released it.
@@ -180,10 +182,12 @@ pub struct ClaimRecord {
 impl ClaimRecord {
     /// Its place in the one global order (M4, Q4, Q8).
     pub fn order(&self) -> Order {
+        let ticket = self.status.ticket;
         Order {
             ordinary: self.spec.drain.is_none(),
-            ticket: self.status.ticket.unwrap_or(i64::MAX),
+            ticket: ticket.unwrap_or(i64::MAX),
             created: self.created,
+            born: if ticket.is_some() { 0 } else { self.born },
             uid: self.uid.clone(),
         }
     }
@@ -275,7 +279,7 @@ pub struct World {
     /// How many invented keys each namespace has (M3).
     pub invented_count: HashMap<String, usize>,
     /// Names being invented, the claims that wait for them, and how often it failed.
-    pub inventing: BTreeMap<String, Invention>,
+    pub inventing: BTreeMap<String, super::invent::Invention>,
     /// Resources by the name of the parent that counts, by name (C10).
     pub children: HashMap<String, BTreeMap<Arc<str>, ResourceIx>>,
     /// Resources by class.
@@ -322,23 +326,6 @@ pub struct World {
     pub lazy: Alarms<ResourceIx>,
     /// Holders kept by heartbeat.
     pub beats: super::heartbeat::Beats,
-}
-
-/// A Resource that is being invented (M3).
-#[derive(Clone, Debug, Default)]
-pub struct Invention {
-    /// What is to be made.
-    pub spec: ResourceSpec,
-    /// Who waits for it.
-    pub claims: BTreeSet<ClaimIx>,
-    /// After too many tries: no other before this. Milliseconds of the holders' clock.
-    pub not_before: i64,
-    /// How often it was refused.
-    pub failures: u32,
-    /// The write was sent.
-    pub sent: bool,
-    /// What the API server said last.
-    pub message: String,
 }
 
 impl World {

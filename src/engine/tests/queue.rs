@@ -162,10 +162,13 @@ fn q8_l6_the_order_and_the_fences_survive_a_change_of_leader() {
 }
 
 #[test]
-fn q8_claims_of_one_batch_are_ordered_by_creation_then_uid() {
+fn q8_claims_of_one_second_are_ordered_as_the_api_server_took_them() {
     let mut bench = Bench::default();
     bench.resource("lock", mutex());
-    let first = bench.store.add_claim("team-a", "first", asks(named("lock"), 60), bench.now.wall).expect("made");
+    bench.store.add_claim("team-a", "first", asks(named("lock"), 60), bench.now.wall).expect("made");
+    let first = bench.store.claims.get_mut(&("team-a".to_owned(), "first".to_owned())).expect("made");
+    first.metadata.uid = Some("uid-that-sorts-last".to_owned());
+    let first = Event::Claim(Box::new(first.clone()));
     let second = bench.store.add_claim("team-a", "second", asks(named("lock"), 60), bench.now.wall).expect("made");
     bench.tell(vec![second, first]);
     assert_eq!((bench.phase("first"), bench.phase("second")), (Phase::Active, Phase::Queued));
