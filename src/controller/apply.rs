@@ -94,6 +94,7 @@ impl Apply {
         refused.map(|write| {
             tracing::error!(target = ?write.target, cause = write.cause, "a second write for an object that has one waiting");
             vec![Event::Wrote {
+                number: write.number,
                 target: write.target,
                 outcome: Outcome::Refused { message: "another write of this object waits".to_owned(), permanent: false },
             }]
@@ -154,7 +155,7 @@ impl Apply {
             }
         };
         self.count(&write, &outcome, watch.elapsed());
-        events.push(Event::Wrote { target: write.target, outcome });
+        events.push(Event::Wrote { number: write.number, target: write.target, outcome });
         Ok(events)
     }
 

@@ -140,6 +140,7 @@ mod tests {
 
     fn write(name: &str, urgency: Urgency) -> Write {
         Write {
+            number: 1,
             target: Target::Receipt(name.into()),
             uid: "u".into(),
             resource_version: "1".into(),

@@ -289,7 +289,7 @@ mod tests {
     use crate::{api::ClaimStatus, engine::action::Urgency};
 
     fn write(target: Target, body: Body) -> Write {
-        Write { target, uid: "u-1".into(), resource_version: "41".into(), body, urgency: Urgency::Decision, cause: "test" }
+        Write { number: 1, target, uid: "u-1".into(), resource_version: "41".into(), body, urgency: Urgency::Decision, cause: "test" }
     }
 
     fn claim() -> Write {

@@ -55,7 +55,7 @@ impl Engine {
                     self.reconsider_all();
                 }
             }
-            Event::Wrote { target, outcome } => self.wrote(target, outcome),
+            Event::Wrote { number, target, outcome } => self.wrote(number, target, outcome),
         }
     }
 

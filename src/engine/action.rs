@@ -40,6 +40,8 @@ pub enum Body {
 /// One guarded write. The engine never asks for a second one on an object before it heard how the first ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
+    /// Which write, so that its end is told apart from that of another one: the object may have been made anew meanwhile.
+    pub number: u64,
     /// The object.
     pub target: Target,
     /// Its uid; empty for `Invent`.

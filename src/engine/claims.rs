@@ -134,6 +134,10 @@ impl Engine {
         self.world.steady.set(Object::Claim(place), None);
         self.work.claims.remove(&place);
         self.work.writes.remove(&Object::Claim(place));
+        // The end of a write that is on its way may never be told: its last state says how far it came.
+        if let Some(last) = self.world.claims[place].outbox.seen.take() {
+            self.world.claims[place].outbox.confirmed = Arc::new(last.status.unwrap_or_default());
+        }
         self.end_of_deleted(place, !uid.is_empty());
         for grant in self.world.claims[place].outbox.confirmed.grants.clone() {
             if let Some(resource) = self.world.resource(&grant.resource) {

@@ -62,7 +62,10 @@ impl Engine {
             };
         }
         record.outbox.flight = Some(Some(record.ledger.clone()));
+        self.last_write += 1;
+        record.outbox.number = self.last_write;
         let write = Write {
+            number: self.last_write,
             target: Target::Resource(record.name.to_string()),
             uid: record.uid.clone(),
             resource_version: record.outbox.version.clone(),
@@ -76,7 +79,10 @@ impl Engine {
     fn delete_resource(&mut self, resource: ResourceIx) {
         let record = &mut self.world.resources[resource];
         record.outbox.flight = Some(None);
+        self.last_write += 1;
+        record.outbox.number = self.last_write;
         let write = Write {
+            number: self.last_write,
             target: Target::Resource(record.name.to_string()),
             uid: record.uid.clone(),
             resource_version: record.outbox.version.clone(),
@@ -112,7 +118,10 @@ impl Engine {
         }
         let body = if outlived { Body::Delete } else { Body::Claim(record.status.clone()) };
         record.outbox.flight = Some((!outlived).then(|| record.status.clone()));
+        self.last_write += 1;
+        record.outbox.number = self.last_write;
         let write = Write {
+            number: self.last_write,
             target: Target::Claim(record.namespace.to_string(), record.name.to_string()),
             uid: record.uid.to_string(),
             resource_version: record.outbox.version.clone(),

@@ -169,6 +169,8 @@ pub enum Event {
     },
     /// How a write ended.
     Wrote {
+        /// `Write::number`.
+        number: u64,
         /// The object it was meant for.
         target: Target,
         /// How it ended.

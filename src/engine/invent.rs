@@ -36,6 +36,8 @@ pub struct Invention {
     pub failures: u32,
     /// The write was sent.
     pub sent: bool,
+    /// Its number.
+    pub number: u64,
     /// What the API server said last.
     pub message: String,
 }
@@ -101,8 +103,11 @@ impl Engine {
         invention.claims.insert(claim);
         if !invention.sent {
             invention.sent = true;
+            self.last_write += 1;
+            invention.number = self.last_write;
             let body = Body::Invent(Box::new(invention.spec.clone()));
             self.work.actions.push(Action::Write(Write {
+                number: self.last_write,
                 target: Target::Resource(made),
                 uid: String::new(),
                 resource_version: String::new(),

@@ -14,26 +14,27 @@ use super::{
 const REST: i64 = 60_000;
 
 impl Engine {
-    pub(super) fn wrote(&mut self, target: Target, outcome: Outcome) {
+    /// A write ended. One whose object has gone or was made anew since ends unnoticed: its number is not the one on its way.
+    pub(super) fn wrote(&mut self, number: u64, target: Target, outcome: Outcome) {
         match target {
             Target::Resource(name) => match self.world.resource(&name) {
-                Some(place) if self.world.resources[place].outbox.flight.is_some() => self.wrote_ledger(place, outcome),
-                Some(_) => {}
-                None => {
-                    if let Outcome::Refused { message, .. } = outcome {
-                        self.invention_failed(&name, &message);
-                    } else if outcome == Outcome::Unknown {
-                        self.invention_failed(&name, "the API server did not answer");
-                    }
-                }
+                Some(place) if self.world.resources[place].outbox.number == number => self.wrote_ledger(place, outcome),
+                _ if self.world.inventing.get(&name).is_none_or(|invention| invention.number != number) => {}
+                _ => match outcome {
+                    Outcome::Written { .. } => {}
+                    Outcome::Refused { message, .. } => self.invention_failed(&name, &message),
+                    Outcome::Unknown => self.invention_failed(&name, "the API server did not answer"),
+                },
             },
             Target::Claim(namespace, name) => {
                 let key = (Arc::from(namespace.as_str()), Arc::from(name.as_str()));
-                if let Some(&place) = self.world.claim_by_name.get(&key) {
+                if let Some(&place) = self.world.claim_by_name.get(&key)
+                    && self.world.claims[place].outbox.number == number
+                {
                     self.wrote_claim(place, outcome);
                 }
             }
-            Target::Receipt(name) => self.wrote_verdict(&name, &outcome),
+            Target::Receipt(name) => self.wrote_verdict(number, &name, &outcome),
         }
     }
 

@@ -26,7 +26,7 @@ impl Engine {
             known.receipt.metadata.resource_version = receipt.metadata.resource_version.clone();
             return;
         }
-        self.world.receipts.insert(name.clone(), ReceiptRecord { receipt: receipt.clone(), verdict: None, sent: false });
+        self.world.receipts.insert(name.clone(), ReceiptRecord { receipt: receipt.clone(), verdict: None, sent: false, number: 0 });
         self.work.receipts.insert(name);
     }
 
@@ -129,7 +129,10 @@ impl Engine {
             let Some(record) = self.world.receipts.get_mut(&name) else { continue };
             let Some(verdict) = record.verdict.clone().filter(|_| !record.sent) else { continue };
             record.sent = true;
+            self.last_write += 1;
+            record.number = self.last_write;
             self.work.actions.push(Action::Write(Write {
+                number: self.last_write,
                 target: Target::Receipt(name),
                 uid: record.receipt.metadata.uid.clone().unwrap_or_default(),
                 resource_version: record.receipt.metadata.resource_version.clone().unwrap_or_default(),
@@ -140,7 +143,10 @@ impl Engine {
         }
     }
 
-    pub(super) fn wrote_verdict(&mut self, name: &str, outcome: &Outcome) {
+    pub(super) fn wrote_verdict(&mut self, number: u64, name: &str, outcome: &Outcome) {
+        if self.world.receipts.get(name).is_none_or(|record| record.number != number) {
+            return;
+        }
         match outcome {
             Outcome::Written { .. } | Outcome::Refused { permanent: true, .. } => {
                 self.world.receipts.remove(name);

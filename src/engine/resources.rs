@@ -182,7 +182,10 @@ impl Engine {
             group.list(place, &Arc::from(name), None);
         }
         self.index_child(place, None);
-        let Some(record) = self.world.resources.remove(place) else { return };
+        let Some(mut record) = self.world.resources.remove(place) else { return };
+        if let Some(last) = record.outbox.seen.take() {
+            record.outbox.confirmed = Arc::new(last.status.unwrap_or_default());
+        }
         self.world.resource_by_name.remove(name);
         for claim in record.awaited.iter().chain(&record.holders) {
             self.work.claims.insert(*claim);

@@ -46,6 +46,7 @@ pub struct Engine {
     pub(super) world: World,
     pub(super) now: Now,
     pub(super) work: Work,
+    pub(super) last_write: u64,
 }
 
 /// Turns of work in one step at most; what is left is done in the next, which is due at once.

@@ -32,6 +32,8 @@ pub struct Outbox<S, O> {
     pub want: Option<(Urgency, &'static str)>,
     /// What was sent and not answered; `None` inside for a deletion.
     pub flight: Option<Option<Arc<S>>>,
+    /// The number of the write that was sent last.
+    pub number: u64,
     /// What was seen of the object while a write was on its way.
     pub seen: Option<Box<O>>,
     /// How often in a row a write was refused for good.
@@ -42,7 +44,16 @@ pub struct Outbox<S, O> {
 
 impl<S: Default, O> Default for Outbox<S, O> {
     fn default() -> Self {
-        Self { version: String::new(), confirmed: Arc::default(), want: None, flight: None, seen: None, failures: 0, not_before: i64::MIN }
+        Self {
+            version: String::new(),
+            confirmed: Arc::default(),
+            want: None,
+            flight: None,
+            number: 0,
+            seen: None,
+            failures: 0,
+            not_before: i64::MIN,
+        }
     }
 }
 
@@ -257,6 +268,8 @@ pub struct ReceiptRecord {
     pub verdict: Option<crate::api::ReceiptStatus>,
     /// The verdict was sent.
     pub sent: bool,
+    /// The number of its write.
+    pub number: u64,
 }
 
 /// All the engine knows.

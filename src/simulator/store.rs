@@ -129,6 +129,7 @@ impl Store {
             Ok(mut told) => {
                 self.written += 1;
                 told.push(Event::Wrote {
+                    number: write.number,
                     target: write.target.clone(),
                     outcome: Outcome::Written { resource_version: self.version.to_string() },
                 });
@@ -136,7 +137,11 @@ impl Store {
             }
             Err(message) => {
                 let mut told = self.read(&write.target);
-                told.push(Event::Wrote { target: write.target.clone(), outcome: Outcome::Refused { message, permanent: false } });
+                told.push(Event::Wrote {
+                    number: write.number,
+                    target: write.target.clone(),
+                    outcome: Outcome::Refused { message, permanent: false },
+                });
                 told
             }
         }

@@ -49,6 +49,7 @@ fn bench(audit: Audit, react: impl Fn(&Asked, usize) -> Reaction + Send + Sync +
 
 fn write(name: &str, urgency: Urgency) -> Write {
     Write {
+        number: 1,
         target: Target::Claim("n".into(), name.into()),
         uid: format!("uid-{name}"),
         resource_version: "1".into(),
@@ -209,6 +210,7 @@ fn ledger(revision: i64) -> Arc<ResourceStatus> {
 
 fn ledger_write() -> Write {
     Write {
+        number: 1,
         target: Target::Resource("r".into()),
         uid: "uid-r".into(),
         body: Body::Ledger { after: ledger(8), before: ledger(7) },

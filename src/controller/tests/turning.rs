@@ -152,6 +152,7 @@ async fn a_write_is_carried_out_and_its_outcome_told() {
     let trigger = bench.trigger.clone();
     let decider = bench.decider(move |event| match event {
         Event::Filled => vec![Action::Write(Write {
+            number: 1,
             target: Target::Claim("n".into(), "c".into()),
             uid: "u".into(),
             resource_version: "7".into(),

@@ -233,7 +233,7 @@ impl Chaos {
 
     fn unknown(&self, write: &Write) -> Vec<Event> {
         let mut told = self.store.read(&write.target);
-        told.push(Event::Wrote { target: write.target.clone(), outcome: Outcome::Unknown });
+        told.push(Event::Wrote { number: write.number, target: write.target.clone(), outcome: Outcome::Unknown });
         told
     }
 

@@ -3,6 +3,7 @@
 mod bench;
 mod capacity;
 mod chaos;
+mod late;
 mod life;
 mod queue;
 mod scope;
