@@ -11,7 +11,7 @@ use super::{
 
 impl Engine {
     pub(super) fn emit(&mut self) {
-        // Names, not places, decide the order, so that a run can be repeated.
+        // The order of places depends on nothing but the events, so that a run can be repeated.
         for object in std::mem::take(&mut self.work.writes) {
             match object {
                 Object::Resource(resource) => self.emit_ledger(resource),
