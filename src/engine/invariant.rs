@@ -99,7 +99,8 @@ fn debts(world: &World, found: &mut Vec<Violation>) {
         for grant in &status.grants {
             let Some(resource) = world.resource(&grant.resource).map(|resource| &world.resources[resource]) else { continue };
             let free = resource.ledger.effective.as_ref().is_some_and(capacity::needs_no_receipt);
-            if debt(status, grant, free) == Debt::None || resource.created > grant.fence {
+            // A Resource whose ledger is broken is lent to nobody until its owner frees it, so that nothing is forgotten there.
+            if debt(status, grant, free) == Debt::None || resource.created > grant.fence || resource.invalid.is_some() {
                 continue;
             }
             let stands = resource.ledger.occupants.iter().any(|occupant| occupant.fence == grant.fence)

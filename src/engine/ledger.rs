@@ -144,16 +144,23 @@ impl Engine {
             return;
         }
         let until = instant(ghost.until);
-        self.change_ledger(resource, Urgency::Verdict, "an occupied Resource of this name was deleted", |ledger| {
-            ledger.last_fence = ledger.last_fence.max(ghost.ledger.last_fence);
-            let since_revision = ledger.revision + 1;
-            ledger.unproven.get_or_insert(Unproven { since_revision, reason: UnprovenReason::Recreated, until: Some(until) });
-            let debts = ghost.ledger.occupants.iter().filter(|occupant| {
-                matches!(occupant.state, OccupantState::Reconciling | OccupantState::Quarantined) && occupant.via.is_none()
-            });
-            ledger.occupants.extend(debts.cloned());
-            ledger.occupants.sort_by_key(|occupant| occupant.fence);
-        });
+        let owes = |occupant: &&Occupant| {
+            matches!(occupant.state, OccupantState::Reconciling | OccupantState::Quarantined) && occupant.via.is_none()
+        };
+        let mut after = (*record.ledger).clone();
+        after.last_fence = after.last_fence.max(ghost.ledger.last_fence);
+        let since_revision = after.revision + 1;
+        after.unproven.get_or_insert(Unproven { since_revision, reason: UnprovenReason::Recreated, until: Some(until) });
+        after.occupants.extend(ghost.ledger.occupants.iter().filter(owes).cloned());
+        after.occupants.sort_by_key(|occupant| occupant.fence);
+        if let Some(broken) = capacity::broken(&after) {
+            // The debts of the Resource that was deleted don't fit this one: it is lent to nobody, and they are not forgotten.
+            self.world.resources[resource].invalid = Some(format!("what a deleted Resource of this name owes does not fit it: {broken}"));
+            let name = self.world.resources[resource].name.to_string();
+            self.world.ghosts.insert(name, ghost);
+            return;
+        }
+        self.change_ledger(resource, Urgency::Verdict, "an occupied Resource of this name was deleted", |ledger| *ledger = after);
         self.schedule_resource(resource);
         self.occupants_changed(resource);
     }

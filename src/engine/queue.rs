@@ -14,8 +14,8 @@ use super::{
     world::{ClaimIx, Object, ResourceIx, Stage, UNDER},
 };
 
-/// How many claims are told a new position at a time (Q7).
-const TOLD: usize = 64;
+/// How many claims of one queue are told a new position at a time; the others follow (Q7).
+const TOLD: usize = 8;
 
 impl Engine {
     /// Gives a claim its places in the queues; the word for why not if it can have none.
@@ -175,14 +175,21 @@ impl Engine {
         let Some(record) = self.world.resources.get_mut(resource) else { return };
         record.shown_by = None;
         record.outbox.want(Urgency::Display, "show the queue");
-        let waiting: Vec<ClaimIx> = record.queue.iter().map(|(_, standing)| standing.claim).take(TOLD).collect();
+        let waiting: Vec<ClaimIx> = record.queue.iter().map(|(_, standing)| standing.claim).collect();
         self.work.writes.insert(Object::Resource(resource));
+        let mut told = 0;
         for claim in waiting {
             let position = self.position(claim);
             let status = &self.world.claims[claim].status;
-            if status.phase == Phase::Queued && status.position != position {
-                self.change_claim(claim, Urgency::Display, "show its position", |status| status.position = position);
+            if status.phase != Phase::Queued || status.position == position {
+                continue;
             }
+            if told == TOLD {
+                self.show_soon(resource);
+                return;
+            }
+            told += 1;
+            self.change_claim(claim, Urgency::Display, "show its position", |status| status.position = position);
         }
     }
 

@@ -242,3 +242,24 @@ fn o6_a_living_claim_that_a_ledger_lost_is_put_back_with_its_fence() {
     bench.claim("b", asks(named("lock"), 0));
     assert_eq!(bench.reason("b"), Some(Reason::CapacityHeld));
 }
+
+#[test]
+fn l8_what_a_deleted_resource_owed_comes_back_with_its_name() {
+    for (spec, fits) in [(machine(), true), (ResourceSpec { capacity: pool(1).capacity, ..machine() }, false)] {
+        let mut bench = Bench::default();
+        let original = if fits { machine() } else { ResourceSpec { capacity: pool(4).capacity, ..machine() } };
+        bench.resource("host", original);
+        let request = if fits { named("host") } else { shared("host", 3) };
+        bench.claim("a", asks(request, 0));
+        admit(&mut bench, "a", "host", Admission::Admitted, None);
+        bench.release("a");
+        let events = bench.store.remove_resource("host");
+        bench.tell(events);
+        bench.resource("host", spec);
+        bench.pass(600);
+        bench.claim("b", asks(Request { mode: (!fits).then_some(Mode::Shared), ..named("host") }, 60));
+        let reason = if fits { Reason::CapacityHeld } else { Reason::LedgerInvalid };
+        assert_eq!((bench.phase("b"), bench.reason("b")), (Phase::Queued, Some(reason)));
+        assert_eq!(bench.states("host").len(), usize::from(fits));
+    }
+}
