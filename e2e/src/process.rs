@@ -65,12 +65,31 @@ impl Process {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Stops it from running, as a paused virtual machine or a long collection of garbage would (SIGSTOP).
+    /// Stops it from running, as a paused virtual machine or a long collection of garbage would (SIGSTOP). On return none of its
+    /// threads runs any more, which on a busy machine is a moment after the signal.
     ///
     /// # Errors
-    /// When it has ended.
+    /// When it has ended, or its threads don't stop within two seconds.
     pub fn freeze(&mut self) -> Result<(), Error> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        for _ in 0..400 {
+            if self.stands_still() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "its threads go on after SIGSTOP");
+        Err(Error::machine(format!("process {}", self.pid()))(why))
+    }
+
+    /// True when the system says of every thread that it is stopped.
+    fn stands_still(&self) -> bool {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid())) else { return false };
+        threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // The state follows the name, which stands in parentheses and may contain anything.
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        })
     }
 
     /// Lets it run on (SIGCONT).
