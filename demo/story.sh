@@ -246,7 +246,7 @@ clean_up() {
     trap : INT TERM
     trap - EXIT
     if [[ $context && $is_installed ]]; then
-        remove_examples || echo "demo: something is left: kubectl --context=$context get tenure -A" >&2
+        remove_examples || echo "demo: something is left; see it with: kubectl --context=$context get tenure,namespaces -A" >&2
     fi
     if [[ $controller ]]; then
         kill "$controller" 2>/dev/null || true
