@@ -50,7 +50,7 @@ pub struct Engine {
 }
 
 /// Turns of work in one step at most; what is left is done in the next, which is due at once.
-const TURNS: usize = 1_000_000;
+const TURNS: usize = 200_000;
 
 impl Engine {
     /// An engine that knows nothing yet.
