@@ -148,3 +148,14 @@ pub fn admission_receipt(bench: &Bench, claim: &str, resource: &str, admission: 
         ..Default::default()
     }
 }
+
+#[test]
+fn c2_a_request_takes_the_whole_unless_it_says_shared_and_one_unit_unless_it_says_more() {
+    let mut bench = Bench::default();
+    bench.resource("pool", pool(5));
+    bench.claim("one", asks(Request { mode: Some(Mode::Shared), ..named("pool") }, 0));
+    assert_eq!(bench.ledger("pool").free_quantity, Some(4));
+    bench.release("one");
+    bench.claim("whole", asks(named("pool"), 0));
+    assert_eq!((bench.ledger("pool").free_quantity, bench.ledger("pool").occupants[0].quantity), (Some(0), 5));
+}

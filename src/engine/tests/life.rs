@@ -263,3 +263,20 @@ fn l8_what_a_deleted_resource_owed_comes_back_with_its_name() {
         assert_eq!(bench.states("host").len(), usize::from(fits));
     }
 }
+
+#[test]
+fn r5_a_logical_resource_is_admitted_by_its_grant_and_free_when_its_claim_ends_in_any_way() {
+    let mut bench = Bench::default();
+    bench.resource("lock", mutex());
+    let short = ClaimSpec { lease_seconds: Some(10), ..asks(named("lock"), 0) };
+    for how in ["released", "deleted", "lapsed"] {
+        bench.claim(how, short.clone());
+        assert_eq!(bench.phase(how), Phase::Active);
+        match how {
+            "released" => bench.release(how),
+            "deleted" => bench.delete(how),
+            _ => bench.pass(11),
+        }
+        assert!(bench.ledger("lock").occupants.is_empty(), "{how}");
+    }
+}
