@@ -162,3 +162,19 @@ async fn a_renewal_that_fails_is_tried_again_until_the_deadline() {
     trigger.fire();
     drop(keeps.await.unwrap());
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_leads_without_the_lease_keeps_leading() {
+    let store = Store::default();
+    let (elector, log) = store.elector("alone");
+    let leadership = elector.adopt().await.unwrap();
+    let asked = log.lock().unwrap().len();
+    let (stop, stopped) = shutdown::channel();
+    let keeper = tokio::spawn(elector.keep(leadership.clone(), stopped));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(leadership.may_write());
+    assert_eq!(log.lock().unwrap().len(), asked, "there is no Lease to renew");
+    stop.fire();
+    keeper.await.unwrap().hand_back().await.unwrap();
+    assert!(store.lease.lock().unwrap().is_none(), "nothing was handed back");
+}

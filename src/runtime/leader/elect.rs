@@ -92,8 +92,16 @@ impl Elector {
         Ok(Leadership::unguarded(noted.max(listed).max(1), self.clock.clone()))
     }
 
-    /// Renews until told to stop or the Lease is lost; in the latter case `leadership` says so before this returns.
+    /// Renews until told to stop or the Lease is lost; in the latter case `leadership` says so before this returns. Who leads
+    /// without the Lease has nothing to renew.
     pub async fn keep(mut self, leadership: Leadership, stop: Shutdown) -> Self {
+        if self.held.is_none() {
+            tokio::select! {
+                () = stop.wait() => {}
+                () = leadership.lost() => {}
+            }
+            return self;
+        }
         loop {
             tokio::select! {
                 () = sleep(milliseconds(self.election.retry_period)) => {}
