@@ -10,7 +10,7 @@ use std::{
 
 use futures::StreamExt as _;
 use kube::{
-    Api, Client, Resource as _,
+    Api, Client,
     runtime::{
         WatchStreamExt as _,
         watcher::{Config, Event, watcher},
