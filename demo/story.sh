@@ -45,17 +45,15 @@ field() { kubectl get "$1" "$2" -n "$namespace" -o jsonpath="$3" --request-timeo
 
 # expect CLAIM PHASE [REASON [POSITION]]: waits for it, within bounds.
 expect() {
-    local claim=$1 want="$2 ${3-} ${4-}" have
+    local claim=$1 want=("${@:2}") have
     kubectl wait "tclaim/$claim" -n "$namespace" --for=jsonpath='{.status.phase}'="$2" --timeout="$patience" >/dev/null 2>&1 || true
     # A claim's own copy of its place may be two seconds old (Q7).
     for _ in {1..20}; do
-        have=$(field tclaim "$claim" '{.status.phase} {.status.reason} {.status.position}')
-        [[ ${3-} ]] || have="${have%% *}  "
-        [[ ${4-} ]] || have="$(cut -d ' ' -f 1,2 <<<"$have") "
-        [[ $have == "$want" ]] && return
+        read -ra have < <(field tclaim "$claim" '{.status.phase} {.status.reason} {.status.position}{"\n"}')
+        [[ "${have[*]:0:${#want[@]}}" == "${want[*]}" ]] && return
         sleep 0.2
     done
-    wrong "claim $claim should be ${want}and is $have: $(field tclaim "$claim" '{.status.message}')"
+    wrong "claim $claim should be ${want[*]} and is ${have[*]}: $(field tclaim "$claim" '{.status.message}')"
 }
 
 # expect_resource NAME AVAILABILITY
@@ -288,6 +286,8 @@ main() {
     if [[ $keep == 1 ]]; then
         title "It stays up. In another terminal:"
         printf '\nexport KUBECONFIG=%s\nkubectl get tres,tclaim -A\n\nTo end it: Ctrl-C here, or kill %s\n' "$KUBECONFIG" "$$"
+        # Ending it now is what was asked for.
+        trap 'exit $((${#failed[@]} > 0))' INT TERM
         wait "$controller" || true
     fi
     ((${#failed[@]} == 0))
