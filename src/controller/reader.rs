@@ -48,7 +48,7 @@ pub struct Collection {
     pub path: String,
     /// A field selector, ready for a query.
     pub fields: Option<&'static str>,
-    /// A watch that is silent for longer is dead.
+    /// A watch that is silent for longer is begun again.
     pub silence: Duration,
 }
 
@@ -92,6 +92,9 @@ pub struct Reader<F> {
 enum Ended {
     /// In order; go on from this version.
     Quietly(String),
+    /// Nothing came for so long that it may be dead; go on from this version. Where nothing happens an API server may send no
+    /// bookmarks either (its etcd tells of progress every ten minutes unless told otherwise), so this alone is no failure.
+    Silent(String),
     /// Changes were missed: read it all again.
     Missed,
     /// This API server has no streaming lists.
@@ -142,6 +145,11 @@ impl<F: Send> Reader<F> {
             };
             match ended {
                 Ended::Quietly(version) => position = Some(version),
+                Ended::Silent(version) => {
+                    self.count_restart();
+                    tracing::debug!(source = self.collection.source, "a silent watch is begun again");
+                    position = Some(version);
+                }
                 Ended::Missed => {
                     self.count_restart();
                     sleep(backoff.pause()).await;
@@ -259,7 +267,7 @@ impl<F: Send> Reader<F> {
                     chunk
                 }
                 (Err(_), None) => return Ended::NoStreaming,
-                (Err(_), before) => return Ended::Failed(before, Failure::lost("the watch fell silent")),
+                (Err(_), Some(before)) => return Ended::Silent(before),
                 (Ok(None), Some(before)) => return Ended::Quietly(before),
                 (Ok(None), None) => return Ended::Failed(None, Failure::lost("the stream ended early")),
             };

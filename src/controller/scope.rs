@@ -28,7 +28,7 @@ use crate::{
 
 /// Kinds followed at one time at most.
 const KINDS: usize = 64;
-/// Bookmarks come about once a minute: a watch that is silent for longer is dead.
+/// Bookmarks come about once a minute where anything happens: a watch that is silent for longer may be dead.
 pub(super) const SILENCE: Duration = Duration::from_secs(100);
 
 /// The conditions that finish objects of other kinds, as the classes name them, and who must look again when they change.
