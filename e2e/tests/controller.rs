@@ -6,7 +6,7 @@
 #[path = "controller/bench.rs"]
 mod bench;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use bench::{Bench, SOON, leads};
 use k8s_openapi::{
@@ -190,28 +190,25 @@ async fn c9_a_leader_killed_in_the_middle_of_its_work_is_followed_by_one_that_fi
         }
     }
     let _second = bench.begin(&[]).await;
-    let mut over = BTreeSet::new();
-    let mut order = Vec::new();
+    // By fence: that is the order of the grants, whichever claim was told first.
+    let mut over = BTreeMap::new();
     while over.len() < 60 {
         let ledger = bench.ledger("pool").await;
         let occupied: i64 = ledger.occupants.iter().map(|occupant| occupant.quantity).sum();
         assert!(occupied <= 8 && occupied == ledger.occupied_quantity, "{ledger:?}");
         let claims = bench.claims.list(&ListParams::default()).await.unwrap();
         let active = claims.items.iter().filter(|claim| claim.status.as_ref().is_some_and(|status| status.phase == Phase::Active));
-        let mut active: Vec<_> = active.collect();
-        active.sort_by_key(|claim| claim.status.as_ref().and_then(|status| status.ticket));
         for claim in active {
-            let name = claim.metadata.name.clone().unwrap();
-            if over.insert(name.clone()) {
-                order.push(claim.status.as_ref().and_then(|status| status.ticket));
-                delete(&bench, &name).await;
+            let status = claim.status.as_ref().unwrap();
+            if over.insert(status.grants[0].fence, status.ticket).is_none() {
+                delete(&bench, claim.metadata.name.as_deref().unwrap()).await;
             }
         }
         let waiting = claims.items.iter().all(|claim| claim.status.as_ref().is_none_or(|status| !status.phase.is_final()));
         assert!(waiting, "nobody is turned away: {claims:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(order.is_sorted(), "first come, first served: {order:?}");
+    assert!(over.values().is_sorted(), "first come, first served: {over:?}");
     bench.until("it is free", async || bench.ledger("pool").await.occupants.is_empty()).await;
 }
 
