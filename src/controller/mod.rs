@@ -6,6 +6,7 @@ pub mod barrier;
 pub mod call;
 pub mod discovery;
 pub mod listing;
+pub mod look;
 pub mod notice;
 pub mod observed;
 pub mod pulse;

@@ -6,6 +6,7 @@ use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 
 use super::{
     apply::{self, Apply},
+    look::Looker,
     reading::Reading,
     scope::Followers,
 };
@@ -67,6 +68,8 @@ pub struct Loop<D> {
     pub apply: Apply,
     /// Who follows kinds.
     pub followers: Followers,
+    /// Who looks again.
+    pub looker: Looker,
     /// Whether the API can be read.
     pub reading: Reading,
     /// Counts.
@@ -132,6 +135,8 @@ impl<D: Decider> Loop<D> {
         for action in actions {
             match action {
                 Action::Write(write) => waiting.extend(self.apply.submit(write).unwrap_or_default()),
+                Action::Look { claim, sought } => self.looker.look(claim, sought),
+                Action::Find(claim) => self.looker.find(claim),
                 Action::Follow(kind) => waiting.extend(self.followers.follow(kind)),
                 Action::Unfollow(kind) => self.followers.unfollow(&kind),
             }

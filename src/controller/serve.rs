@@ -11,6 +11,7 @@ use tokio::{
 
 use super::{
     apply::{Apply, Means},
+    look::Looker,
     notice,
     reading::{Probe, Reading},
     run::{Decider, Ended, Loop},
@@ -186,9 +187,11 @@ impl Lead {
         tasks.spawn(forever(probe.clone().run(client.clone(), clock.clone(), metrics.clone(), sender.clone())));
         let notes_written = tokio::spawn(writer.run(client.clone(), clock.clone(), identity));
 
+        let looker = Looker::new(client.clone(), sender.clone());
         let followers = Followers::new(client, clock.clone(), metrics.clone(), finishing, sender, pods);
         let reading = Reading::new(pulses.all, chatty, probe);
-        let mut turning = Loop { decider, clock, events, apply: apply.clone(), followers, reading, metrics, health: health.clone() };
+        let mut turning =
+            Loop { decider, clock, events, apply: apply.clone(), followers, looker, reading, metrics, health: health.clone() };
         let ended = turning.run(shutdown, &leadership, &mut tasks).await;
         health.set_ready(false);
         drop(turning);

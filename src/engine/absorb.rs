@@ -45,6 +45,8 @@ impl Engine {
             Event::ScopeGone { target } => self.scope_changed(&target, None),
             Event::ScopeKindFilled { kind } => self.kind_readable(&kind, true),
             Event::ScopeKindUnreadable { kind, .. } => self.kind_readable(&kind, false),
+            Event::Looked { claim, found } => self.looked(&claim, found),
+            Event::Found { uid, finding } => self.found(&uid, finding),
             Event::Filled => self.fill(),
             Event::ReadingLost => self.world.holder_clock.stop(self.now),
             Event::ReadingBack => self.world.holder_clock.go_on(self.now),

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::api::{ClaimStatus, ReceiptStatus, ResourceSpec, ResourceStatus};
+use crate::api::{ClaimReference, ClaimStatus, ReceiptStatus, ResourceSpec, ResourceStatus};
 
-use super::event::{ScopeKind, Target};
+use super::{
+    event::{ScopeKind, Target},
+    look::Sought,
+};
 
 /// In what order writes that wait for a place are sent: the first is the most urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +66,15 @@ pub enum Action {
     Write(Write),
     /// Read this kind from now on: `Scope` events, then `ScopeKindFilled` or `ScopeKindUnreadable`.
     Follow(ScopeKind),
+    /// Read these from the store, not from a cache, then report `Event::Looked` for the claim of this uid.
+    Look {
+        /// The claim's uid.
+        claim: String,
+        /// What to read.
+        sought: Vec<Sought>,
+    },
+    /// A ledger names this Claim, and no watch has told of it: read it from the store, then report `Event::Found`.
+    Find(ClaimReference),
     /// No claim names this kind any more: stop reading it.
     Unfollow(ScopeKind),
 }

@@ -138,6 +138,10 @@ impl Engine {
         if let Some(last) = self.world.claims[place].outbox.seen.take() {
             self.world.claims[place].outbox.confirmed = Arc::new(last.status.unwrap_or_default());
         }
+        let gone = self.world.claims[place].uid.clone();
+        if self.world.holdings.contains_key(&gone) {
+            self.world.absent.insert(gone);
+        }
         self.end_of_deleted(place, !uid.is_empty());
         for grant in self.world.claims[place].outbox.confirmed.grants.clone() {
             if let Some(resource) = self.world.resource(&grant.resource) {

@@ -21,7 +21,7 @@ impl Engine {
         self.emit_verdicts();
         self.work.actions.sort_by_key(|action| match action {
             Action::Write(write) => Some(write.urgency),
-            Action::Follow(_) | Action::Unfollow(_) => None,
+            Action::Look { .. } | Action::Find(_) | Action::Follow(_) | Action::Unfollow(_) => None,
         });
     }
 

@@ -64,6 +64,17 @@ pub enum Outcome {
     Unknown,
 }
 
+/// Whether a Claim is there.
+#[derive(Clone, Debug)]
+pub enum Finding {
+    /// It is, as read from the store.
+    Present(Box<Claim>),
+    /// The store has no Claim of this uid, so there will never be one again.
+    Absent,
+    /// It could not be read.
+    Unknown,
+}
+
 /// One fact.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -155,6 +166,20 @@ pub enum Event {
         kind: ScopeKind,
         /// For people: why.
         message: String,
+    },
+    /// What `Action::Look` asked for was read, or could not be for so long that the claim goes on without.
+    Looked {
+        /// The claim's uid.
+        claim: String,
+        /// The Resources that were found.
+        found: Vec<Resource>,
+    },
+    /// What became of the Claim that `Action::Find` asked for.
+    Found {
+        /// Its uid.
+        uid: String,
+        /// What was found.
+        finding: Finding,
     },
     /// Tenure's own kinds, Namespaces, Leases and Pods have been read whole: decisions begin.
     Filled,

@@ -9,6 +9,7 @@ use crate::api::{Invented, KeyScope, Reason, Request, ResourceSpec};
 use super::{
     action::{Action, Body, Urgency, Write},
     event::Target,
+    look::Sought,
     several::Resolved,
     step::Engine,
     world::{ClaimIx, ResourceIx},
@@ -92,6 +93,9 @@ impl Engine {
         };
         if !self.world.inventing.contains_key(&made) && self.world.invented_count.get(owner).copied().unwrap_or(0) >= MOST {
             return Resolved::Missing(Reason::TooManyInvented);
+        }
+        if !self.world.inventing.contains_key(&made) && self.look(claim, vec![Sought::Key(key.to_owned())]) {
+            return Resolved::Awaited;
         }
         let invention = self.world.inventing.entry(made.clone()).or_insert_with(|| Invention { spec, ..Default::default() });
         if invention.failures >= TRIES {

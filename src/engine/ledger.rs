@@ -67,6 +67,7 @@ impl Engine {
         self.take_effective(resource);
         self.remember_ghost(resource);
         self.list_children(resource);
+        self.find_claims(resource);
         self.settle_occupants(resource);
         self.put_back(resource);
         self.go_with_parent(resource);
@@ -276,6 +277,10 @@ impl Engine {
 
     fn stands(&self, resource: &str, fence: i64, named: &OccupantClaim, free_by_itself: bool) -> Stands {
         let Some(claim) = self.world.claim(&named.uid) else {
+            if !self.world.absent.contains(&*named.uid) {
+                // Watches of different kinds don't keep step: it may be one that is only not seen yet.
+                return Stands::Open;
+            }
             // A claim that is gone may have been told of its grant (L8).
             return if free_by_itself { Stands::Ended(Debt::None) } else { Stands::Ended(Debt::Reconcile) };
         };
@@ -348,6 +353,7 @@ impl Engine {
                 places.remove(&resource);
                 if places.is_empty() {
                     self.world.holdings.remove(uid);
+                    self.world.absent.remove(uid);
                 }
             }
             if let Some(claim) = self.world.claim(uid) {

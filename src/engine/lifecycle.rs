@@ -49,12 +49,12 @@ impl Engine {
         let named = self.world.holdings.contains_key(&self.world.claims[claim].uid);
         match self.world.claims[claim].stage {
             Stage::Undecided => self.decide_or_take_up(claim),
-            Stage::AwaitingScope | Stage::Inventing | Stage::Queued if named => {
+            Stage::AwaitingScope | Stage::AwaitingResources | Stage::Queued if named => {
                 self.leave(claim);
                 self.set_stage(claim, Stage::Undecided);
                 self.decide_or_take_up(claim);
             }
-            Stage::AwaitingScope | Stage::Inventing => self.decide(claim),
+            Stage::AwaitingScope | Stage::AwaitingResources => self.decide(claim),
             Stage::Queued => self.decide_waiter(claim),
             Stage::Reserving(_) => self.advance(claim),
             Stage::Committing(_) | Stage::TakingBack | Stage::Live | Stage::Final => {}
@@ -99,7 +99,7 @@ impl Engine {
         }
         match self.plan(claim, None) {
             Planned::Grant(shares) => self.reserve(claim, shares),
-            Planned::Invent => self.set_stage(claim, Stage::Inventing),
+            Planned::Invent => self.set_stage(claim, Stage::AwaitingResources),
             Planned::Blocked(obstacles) => self.hold_back(claim, &obstacles),
         }
     }
@@ -117,6 +117,10 @@ impl Engine {
             .iter()
             .find(|obstacle| if is_waiter { weigh::refuses_waiter(obstacle.reason) } else { weigh::refuses_newcomer(obstacle.reason) });
         if awaits_scope || refused.is_some() || (record.wait_seconds() == 0 && !is_waiter) {
+            if self.look_before_refusing(claim, obstacles) {
+                self.set_stage(claim, Stage::AwaitingResources);
+                return;
+            }
             self.deny(claim, obstacles);
             return;
         }
@@ -153,7 +157,9 @@ impl Engine {
                 let refused = obstacles.iter().any(|obstacle| weigh::refuses_waiter(obstacle.reason));
                 let unsatisfiable = obstacles.iter().any(|obstacle| obstacle.reason == Reason::Unsatisfiable);
                 if refused {
-                    self.deny(claim, &obstacles);
+                    if !self.look_before_refusing(claim, &obstacles) {
+                        self.deny(claim, &obstacles);
+                    }
                 } else if unsatisfiable != self.world.claims[claim].aside || self.has_lost_a_pick(claim) {
                     self.leave(claim);
                     if let Err(reason) = self.enqueue(claim, &obstacles) {
@@ -323,7 +329,7 @@ impl Engine {
         };
         let live = record.stage == Stage::Live && !self.world.paused;
         let steady = match record.stage {
-            Stage::Inventing => return,
+            Stage::AwaitingResources => return,
             _ if live && status.phase == Phase::Granted => [record.admit_by, record.end_by].into_iter().flatten().min(),
             _ if live => record.end_by,
             _ => None,

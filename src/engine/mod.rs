@@ -15,6 +15,7 @@ pub mod invariant;
 pub mod invent;
 mod ledger;
 mod lifecycle;
+pub mod look;
 mod matching;
 pub mod order;
 mod outcome;

@@ -42,6 +42,8 @@ impl Engine {
         let record = &mut self.world.resources[place];
         let Some(flight) = record.outbox.flight.take() else { return };
         let seen = record.outbox.seen.take();
+        let awaited = std::mem::take(&mut record.awaited);
+        self.work.claims.extend(awaited);
         self.work.writes.insert(Object::Resource(place));
         match (outcome, flight) {
             (Outcome::Written { resource_version }, Some(ledger)) => {
@@ -64,8 +66,6 @@ impl Engine {
                 rest(&mut record.outbox.failures, &mut record.outbox.not_before, permanent, self.world.holder_clock.read(self.now));
                 if flight.is_none() {
                     record.idle_since = None;
-                    let awaited = std::mem::take(&mut record.awaited);
-                    self.work.claims.extend(awaited);
                     self.watch_idleness(place);
                 }
                 match seen {

@@ -159,6 +159,7 @@ impl Engine {
     }
 
     pub(super) fn lose_resource(&mut self, name: &str, uid: &str) {
+        self.world.departed.note(uid);
         let Some(place) = self.world.resource(name) else { return };
         if !uid.is_empty() && self.world.resources[place].uid != uid {
             return;
@@ -183,6 +184,7 @@ impl Engine {
         }
         self.index_child(place, None);
         let Some(mut record) = self.world.resources.remove(place) else { return };
+        self.world.departed.note(&record.uid);
         if let Some(last) = record.outbox.seen.take() {
             record.outbox.confirmed = Arc::new(last.status.unwrap_or_default());
         }
@@ -195,6 +197,7 @@ impl Engine {
                 holdings.remove(&place);
                 if holdings.is_empty() {
                     self.world.holdings.remove(uid);
+                    self.world.absent.remove(uid);
                 }
             }
             if let Some(claim) = self.world.claim(uid)

@@ -1,7 +1,7 @@
 //! All the engine knows, indexed so that a step touches only what its events touched.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -11,6 +11,7 @@ use super::{
     action::Urgency,
     clockwork::{Alarms, HolderClock},
     event::{ScopeKind, ScopeTarget},
+    look::{Departed, Sought},
     order::{Lanes, Order},
     selection::Groups,
     slab::{Place, Slab},
@@ -102,7 +103,7 @@ pub struct ResourceRecord {
     pub invalid: Option<String>,
     /// Since when nothing occupies or awaits it, for an invented one. Milliseconds of the holders' clock.
     pub idle_since: Option<i64>,
-    /// Claims that wait for its deletion to end before they ask for its key again.
+    /// Claims that wait for the end of the write that is on its way: its deletion, or its listing what is under it.
     pub awaited: BTreeSet<ClaimIx>,
 }
 
@@ -131,8 +132,8 @@ pub enum Stage {
     Undecided,
     /// It waits for its scope to be seen, without a place in a queue (S1).
     AwaitingScope,
-    /// It waits for Resources that are being invented (M3).
-    Inventing,
+    /// It waits for Resources that are being invented (M3), or for a second look at what it names.
+    AwaitingResources,
     /// It stands in queues.
     Queued,
     /// Its shares are on their way into the ledgers.
@@ -186,6 +187,10 @@ pub struct ClaimRecord {
     pub end_by: Option<i64>,
     /// The last renewal of its Lease that was seen (L2).
     pub renewed: Option<String>,
+    /// What was read from the store, or is being read, before it is refused.
+    pub looked_for: Vec<Sought>,
+    /// How many such readings go on.
+    pub looking: u32,
     /// Receipts whose verdict waits for the claim's status to be confirmed.
     pub verdicts: Vec<String>,
 }
@@ -303,8 +308,14 @@ pub struct World {
     pub groups: Groups,
     /// Which Resources' ledgers name a claim, by the claim's uid.
     pub holdings: HashMap<Arc<str>, BTreeSet<ResourceIx>>,
+    /// Claims that ledgers name and that are surely gone, by uid.
+    pub absent: HashSet<Arc<str>>,
+    /// Claims that ledgers name and that are being read, by uid.
+    pub sought: HashSet<Arc<str>>,
     /// Living claims whose granted Resource is missing, by its name (O6).
     pub orphans: HashMap<String, BTreeSet<ClaimIx>>,
+    /// The uids of Resources that were deleted lately.
+    pub departed: Departed,
     /// Deleted Resources that were occupied or not seen to be free, by name.
     pub ghosts: BTreeMap<String, Ghost>,
     /// What is known of scope targets.

@@ -159,9 +159,14 @@ impl Run<'_> {
             let actions = self.engine.step(self.now, events);
             events = Vec::new();
             for action in actions {
-                if let Action::Write(write) = action {
-                    self.note(&write);
-                    events.extend(self.store.write(&write, self.now.wall));
+                match action {
+                    Action::Write(write) => {
+                        self.note(&write);
+                        events.extend(self.store.write(&write, self.now.wall));
+                    }
+                    Action::Look { claim, sought } => events.push(Event::Looked { claim, found: self.store.look(&sought) }),
+                    Action::Find(claim) => events.push(self.store.find(&claim)),
+                    Action::Follow(_) | Action::Unfollow(_) => {}
                 }
             }
             if events.is_empty() {

@@ -6,11 +6,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use crate::{
-    api::{Claim, ClaimSpec, Receipt, ReceiptSpec, Resource, ResourceSpec},
+    api::{Claim, ClaimReference, ClaimSpec, Receipt, ReceiptSpec, Resource, ResourceSpec},
     engine::{
         action::{Body, Write},
         capacity,
-        event::{Event, Outcome, Target},
+        event::{Event, Finding, Outcome, Target},
+        look::Sought,
+        selection,
     },
 };
 
@@ -163,6 +165,25 @@ impl Store {
                 None => Event::ReceiptGone { name: name.clone() },
             },
         }]
+    }
+
+    /// The Resources that a look finds.
+    pub fn look(&self, sought: &[Sought]) -> Vec<Resource> {
+        let found = |resource: &&Resource| {
+            sought.iter().any(|sought| match sought {
+                Sought::Resource(name) => resource.metadata.name.as_ref() == Some(name),
+                Sought::Key(key) => resource.spec.key.as_ref().or(resource.metadata.name.as_ref()) == Some(key),
+                Sought::Selector(selector) => selection::matches(selector, resource.metadata.labels.as_ref().unwrap_or(&BTreeMap::new())),
+            })
+        };
+        self.resources.values().filter(found).cloned().collect()
+    }
+
+    /// What became of a Claim.
+    pub fn find(&self, claim: &ClaimReference) -> Event {
+        let found = self.claims.get(&(claim.namespace.clone(), claim.name.clone()));
+        let finding = found.map_or(Finding::Absent, |claim| Finding::Present(Box::new(claim.clone())));
+        Event::Found { uid: claim.uid.clone(), finding }
     }
 
     fn take(&mut self, write: &Write, wall: i64) -> Result<Vec<Event>, String> {

@@ -9,6 +9,7 @@ use crate::{
         action::{Action, Write},
         event::{Event, Now, ScopeKind, ScopeTarget},
         invariant,
+        look::Sought,
     },
     simulator::store::Store,
 };
@@ -22,6 +23,7 @@ pub struct Bench {
     pub store: Store,
     pub now: Now,
     pub writes: Vec<Write>,
+    pub looks: Vec<Vec<Sought>>,
 }
 
 impl Default for Bench {
@@ -31,6 +33,7 @@ impl Default for Bench {
             store: Store::default(),
             now: Now { wall: START, steady: 0 },
             writes: Vec::new(),
+            looks: Vec::new(),
         };
         bench.tell(vec![namespace("team-a", &[], false), namespace("team-b", &[("tier", "gold")], false), Event::Filled]);
         bench
@@ -62,9 +65,17 @@ impl Bench {
             let actions = self.engine.step(self.now, events);
             events = Vec::new();
             for action in actions {
-                if let Action::Write(write) = action {
-                    events.extend(self.store.write(&write, self.now.wall));
-                    self.writes.push(write);
+                match action {
+                    Action::Write(write) => {
+                        events.extend(self.store.write(&write, self.now.wall));
+                        self.writes.push(write);
+                    }
+                    Action::Look { claim, sought } => {
+                        events.push(Event::Looked { claim, found: self.store.look(&sought) });
+                        self.looks.push(sought);
+                    }
+                    Action::Find(claim) => events.push(self.store.find(&claim)),
+                    Action::Follow(_) | Action::Unfollow(_) => {}
                 }
             }
             let violations = invariant::check(self.engine.world());

@@ -9,8 +9,9 @@ use crate::{
         Engine, Settings,
         action::{Action, Write},
         capacity,
-        event::{Event, Now, Outcome},
+        event::{Event, Finding, Now, Outcome},
         invariant,
+        look::Sought,
     },
     simulator::store::Store,
 };
@@ -33,8 +34,13 @@ impl Dice {
 
 struct Leader {
     engine: Engine,
-    inbox: VecDeque<Event>,
+    /// What the watches of each kind have not told yet: they don't keep step.
+    inbox: [VecDeque<Event>; 2],
+    /// Claims have been listed, later than Resources.
+    listed: bool,
     sent: Vec<Write>,
+    looks: Vec<(String, Vec<Sought>)>,
+    finds: Vec<ClaimReference>,
 }
 
 struct Chaos {
@@ -89,18 +95,31 @@ impl Chaos {
 
     fn start(&mut self) {
         self.terms += 1;
-        let mut engine = Engine::new(Settings { term: self.terms, operator_namespace: "tenure-system".to_owned() });
-        let mut events = vec![namespace("team-a", &[], false)];
-        events.extend(self.store.list());
-        let actions = engine.step(self.now, events);
-        let mut leader = Leader { engine, inbox: VecDeque::new(), sent: Vec::new() };
-        leader.take(actions);
-        self.leaders.push(leader);
+        let engine = Engine::new(Settings { term: self.terms, operator_namespace: "tenure-system".to_owned() });
+        let resources = self.store.resources.values().map(|resource| Event::Resource(Box::new(resource.clone())));
+        let inbox = [std::iter::once(namespace("team-a", &[], false)).chain(resources).collect(), VecDeque::new()];
+        self.leaders.push(Leader { engine, inbox, listed: false, sent: Vec::new(), looks: Vec::new(), finds: Vec::new() });
+    }
+
+    /// A new leader that has been told of every Resource lists Claims and Receipts, and begins.
+    fn list(&mut self, which: usize) {
+        let leader = &mut self.leaders[which];
+        if !leader.listed && leader.inbox[0].is_empty() {
+            leader.listed = true;
+            leader.inbox[1].extend(self.store.list().into_iter().filter(|event| !matches!(event, Event::Resource(_))));
+        }
     }
 
     fn broadcast(&mut self, events: Vec<Event>) {
         for leader in &mut self.leaders {
-            leader.inbox.extend(events.iter().cloned());
+            for event in &events {
+                match event {
+                    Event::Resource(_) | Event::ResourceGone { .. } => leader.inbox[0].push_back(event.clone()),
+                    // What happened before the list is in it.
+                    other if leader.listed => leader.inbox[1].push_back(other.clone()),
+                    _ => {}
+                }
+            }
         }
     }
 
@@ -112,6 +131,25 @@ impl Chaos {
             17 => self.land_late(),
             18 => self.time(),
             _ => self.trouble(),
+        }
+        self.look();
+    }
+
+    /// What is read now is told now, or after much that happened since.
+    fn look(&mut self) {
+        for leader in &mut self.leaders {
+            for (claim, sought) in std::mem::take(&mut leader.looks) {
+                let place = self.dice.roll(leader.inbox[0].len() + 1);
+                leader.inbox[0].insert(place, Event::Looked { claim, found: self.store.look(&sought) });
+            }
+            for claim in std::mem::take(&mut leader.finds) {
+                let place = self.dice.roll(leader.inbox[1].len() + 1);
+                let mut found = self.store.find(&claim);
+                if self.dice.one_in(4) {
+                    found = Event::Found { uid: claim.uid, finding: Finding::Unknown };
+                }
+                leader.inbox[1].insert(place, found);
+            }
         }
     }
 
@@ -199,8 +237,10 @@ impl Chaos {
         let which = self.dice.roll(self.leaders.len());
         let some = self.dice.roll(6) + 1;
         let now = self.now;
+        self.list(which);
+        let lane = self.dice.roll(2);
         let leader = &mut self.leaders[which];
-        let events: Vec<Event> = (0..some).filter_map(|_| leader.inbox.pop_front()).collect();
+        let events: Vec<Event> = (0..some).filter_map(|_| leader.inbox[lane].pop_front()).collect();
         let actions = leader.engine.step(now, events);
         leader.take(actions);
     }
@@ -331,8 +371,9 @@ impl Chaos {
             self.carry_out(&write);
         }
         for round in 0..400 {
+            self.list(0);
             let leader = &mut self.leaders[0];
-            let events: Vec<Event> = leader.inbox.drain(..).collect();
+            let events: Vec<Event> = leader.inbox.iter_mut().flat_map(|lane| lane.drain(..)).collect();
             let actions = leader.engine.step(self.now, events);
             leader.take(actions);
             for write in std::mem::take(&mut self.leaders[0].sent) {
@@ -340,6 +381,7 @@ impl Chaos {
                 let actions = self.leaders[0].engine.step(self.now, told);
                 self.leaders[0].take(actions);
             }
+            self.look();
             let step = if round < 200 { 100 } else { 10_000 };
             self.now = Now { wall: self.now.wall + step, steady: self.now.steady + step };
         }
@@ -375,8 +417,14 @@ fn all_wait_for_one(world: &crate::engine::world::World, record: &crate::engine:
 
 impl Leader {
     fn take(&mut self, actions: Vec<Action>) {
-        let writes = actions.into_iter().filter_map(|action| if let Action::Write(write) = action { Some(write) } else { None });
-        self.sent.extend(writes);
+        for action in actions {
+            match action {
+                Action::Write(write) => self.sent.push(write),
+                Action::Look { claim, sought } => self.looks.push((claim, sought)),
+                Action::Find(claim) => self.finds.push(claim),
+                Action::Follow(_) | Action::Unfollow(_) => {}
+            }
+        }
     }
 }
 

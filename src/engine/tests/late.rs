@@ -12,13 +12,24 @@ use crate::{
     },
 };
 
-/// One step, nothing carried out: the writes it asks for.
+/// One step, and what looks lead to; nothing is carried out: the writes it asks for.
 fn step(bench: &mut Bench, events: Vec<Event>) -> Vec<Write> {
-    let write = |action| match action {
-        Action::Write(write) => Some(write),
-        Action::Follow(_) | Action::Unfollow(_) => None,
-    };
-    bench.engine.step(bench.now, events).into_iter().filter_map(write).collect()
+    let mut writes = Vec::new();
+    for action in bench.engine.step(bench.now, events) {
+        match action {
+            Action::Write(write) => writes.push(write),
+            Action::Look { claim, sought } => {
+                let found = bench.store.look(&sought);
+                writes.extend(step(bench, vec![Event::Looked { claim, found }]));
+            }
+            Action::Find(claim) => {
+                let found = bench.store.find(&claim);
+                writes.extend(step(bench, vec![found]));
+            }
+            Action::Follow(_) | Action::Unfollow(_) => {}
+        }
+    }
+    writes
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod capacity;
 mod chaos;
 mod late;
 mod life;
+mod look;
 mod queue;
 mod scope;
 mod several;

@@ -80,8 +80,11 @@ impl Bench {
             let actions = self.engine.step(self.now, vec![event]);
             took.push(begin.elapsed().as_secs_f64() * 1e6);
             for action in actions {
-                if let Action::Write(write) = action {
-                    waiting.extend(self.store.write(&write, self.now.wall));
+                match action {
+                    Action::Write(write) => waiting.extend(self.store.write(&write, self.now.wall)),
+                    Action::Look { claim, sought } => waiting.push_back(Event::Looked { claim, found: self.store.look(&sought) }),
+                    Action::Find(claim) => waiting.push_back(self.store.find(&claim)),
+                    Action::Follow(_) | Action::Unfollow(_) => {}
                 }
             }
         }
