@@ -1,6 +1,6 @@
 //! Who waits where, and who is served when something becomes free (Q3, Q7, M4).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Bound};
 
 use crate::api::{Mode, Phase, Reason};
 
@@ -131,21 +131,27 @@ impl Engine {
     }
 
     fn serve_selecting(&mut self, resource: ResourceIx, head: Option<&Order>) -> bool {
-        let record = &self.world.resources[resource];
-        let mut waiters: Vec<(Order, ClaimIx)> = Vec::new();
-        for group in self.world.groups.iter().filter(|group| group.members.contains_key(&record.name)) {
-            let older = group.waiters.iter().take_while(|(order, _)| head.is_none_or(|head| *order < head));
-            waiters.extend(older.map(|(order, claim)| (order.clone(), *claim)));
-        }
-        if waiters.is_empty() {
+        let Some(effective) = &self.world.resources[resource].ledger.effective else { return false };
+        if super::capacity::free(&self.world.resources[resource].ledger, &effective.capacity) == Some(0) {
             return false;
         }
-        let Some(effective) = &record.ledger.effective else { return false };
-        if super::capacity::free(&record.ledger, &effective.capacity) == Some(0) {
-            return false;
+        let mut last: Option<Order> = None;
+        while let Some((order, claim)) = self.next_selecting(resource, last.as_ref(), head) {
+            if self.try_grant(claim, Some(resource)) {
+                return true;
+            }
+            last = Some(order);
         }
-        waiters.sort();
-        waiters.into_iter().any(|(_, claim)| self.try_grant(claim, Some(resource)))
+        false
+    }
+
+    /// The first claim after `last` and before `head` that waits with a selector which finds this Resource.
+    fn next_selecting(&self, resource: ResourceIx, last: Option<&Order>, head: Option<&Order>) -> Option<(Order, ClaimIx)> {
+        let name = &self.world.resources[resource].name;
+        let after = (last.map_or(Bound::Unbounded, Bound::Excluded), head.map_or(Bound::Unbounded, Bound::Excluded));
+        let groups = self.world.groups.iter().filter(|group| group.members.contains_key(name));
+        let first = groups.filter_map(|group| group.waiters.range::<Order, _>(after).next()).min();
+        first.map(|(order, claim)| (order.clone(), *claim))
     }
 
     /// Grants a waiting claim if all of it fits now.

@@ -179,8 +179,7 @@ impl Engine {
             self.work.claims.insert(claim);
         }
         for group in self.world.groups.iter_mut() {
-            group.members.remove(name);
-            group.list(place, &Arc::from(name), None);
+            group.unlist(place);
         }
         self.index_child(place, None);
         let Some(mut record) = self.world.resources.remove(place) else { return };

@@ -1,7 +1,7 @@
 //! Which Resources a label selector finds, kept up to date so that a claim need not look at all of them (M2).
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -24,25 +24,51 @@ pub struct Group {
     pub members: BTreeMap<Arc<str>, ResourceIx>,
     /// Those that may have something to give and that nobody waits for, by free units, then name.
     pub open: BTreeSet<(i64, Arc<str>, ResourceIx)>,
-    /// How many free units each member was listed with.
-    pub listed: BTreeMap<ResourceIx, (i64, Arc<str>)>,
+    /// All of them, by when the last of their occupants ends, then name.
+    pub ending: BTreeSet<(i64, Arc<str>, ResourceIx)>,
+    /// How each member was listed.
+    listed: HashMap<ResourceIx, (Listed, Arc<str>)>,
     /// Claims that wait with this selector, in order.
     pub waiters: BTreeMap<Order, ClaimIx>,
 }
 
+/// What a member is sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// How many units are free, if it may have something to give and nobody waits for it.
+    pub free: Option<i64>,
+    /// When the last of its occupants ends. Unix milliseconds; 0 when nothing occupies it.
+    pub ends: i64,
+}
+
 impl Group {
-    /// Lists a member with so many free units, or not at all.
-    pub fn list(&mut self, resource: ResourceIx, name: &Arc<str>, free: Option<i64>) {
-        if self.listed.get(&resource).map(|(listed, _)| *listed) == free {
+    /// A group that lists nothing yet.
+    pub fn new(selector: LabelSelector) -> Self {
+        Self { selector, ..Self::default() }
+    }
+
+    /// Lists a Resource that the selector finds, or one listed before as it is now.
+    pub fn list(&mut self, resource: ResourceIx, name: &Arc<str>, listed: Listed) {
+        if self.listed.get(&resource).is_some_and(|(before, _)| *before == listed) {
             return;
         }
-        if let Some((before, name)) = self.listed.remove(&resource) {
-            self.open.remove(&(before, name, resource));
-        }
-        if let Some(free) = free {
-            self.listed.insert(resource, (free, name.clone()));
+        self.unlist(resource);
+        self.members.insert(name.clone(), resource);
+        self.ending.insert((listed.ends, name.clone(), resource));
+        if let Some(free) = listed.free {
             self.open.insert((free, name.clone(), resource));
         }
+        self.listed.insert(resource, (listed, name.clone()));
+    }
+
+    /// The selector finds this Resource no more.
+    pub fn unlist(&mut self, resource: ResourceIx) {
+        let Some((before, name)) = self.listed.remove(&resource) else { return };
+        if let Some(free) = before.free {
+            self.open.remove(&(free, name.clone(), resource));
+        }
+        self.ending.remove(&(before.ends, name.clone(), resource));
+        self.members.remove(&name);
     }
 }
 

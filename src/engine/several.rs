@@ -8,7 +8,7 @@ use super::{
     capacity,
     matching::{SLOTS, assign},
     order::Order,
-    selection,
+    selection::{self, Listed},
     step::Engine,
     weigh::{self, Ask, Obstacle, Weighed},
     world::{ClaimIx, ResourceIx, Share, UNDER},
@@ -256,43 +256,54 @@ impl Engine {
         let scope = self.scope_uid(claim, &request.name);
         let ask = ask(claim, place, request, scope.as_deref(), order, 0);
         let count = count(request);
-        let mut ranked: Vec<(bool, i64, &str, ResourceIx)> = Vec::new();
-        let mut ruled_out: Vec<Reason> = Vec::new();
-        let mut full = 0;
-        for (name, &resource) in group.members.iter().filter(|(_, resource)| !taken.contains(resource)) {
-            let stands = record.stands.contains(&resource);
-            match weigh::weigh(&self.world, &ask, resource, self.now.wall) {
-                Weighed::Blocked(found) if found.iter().any(|obstacle| weigh::rules_out(obstacle.reason)) && !stands => {
-                    ruled_out.extend(found.first().map(|obstacle| obstacle.reason));
-                }
-                _ if self.world.resources[resource].queue.is_full(order) && !stands => full += 1,
-                weighed => ranked.push((weighed != Weighed::Fits, self.ends_at(resource), name, resource)),
+        let colocate = record.spec.colocate;
+        let mut ranking = Ranking { taken, chosen: Vec::new(), ruled_out: Vec::new(), full: 0 };
+        // What fits is looked for among what may have something to give; the others are taken as they end, until it is enough.
+        let enough = if colocate { usize::MAX } else { count };
+        let open = group.open.iter().map(|(_, _, resource)| *resource);
+        for (resource, fits_only) in open.map(|open| (open, true)).chain(group.ending.iter().map(|(_, _, ending)| (*ending, false))) {
+            if ranking.chosen.len() >= enough {
+                break;
             }
+            self.rank(&ask, resource, fits_only, &mut ranking);
         }
-        ranked.sort();
-        if record.spec.colocate {
-            let parents: BTreeSet<Option<&str>> = ranked.iter().map(|(_, _, _, resource)| self.parent(*resource)).collect();
-            let enough = |parent: &Option<&str>| ranked.iter().filter(|ranked| self.parent(ranked.3) == *parent).count() >= count;
+        let Ranking { mut chosen, ruled_out, full, .. } = ranking;
+        if colocate {
+            let parents: BTreeSet<Option<&str>> = chosen.iter().map(|resource| self.parent(*resource)).collect();
+            let enough = |parent: &Option<&str>| chosen.iter().filter(|chosen| self.parent(**chosen) == *parent).count() >= count;
             let parent = parents.into_iter().filter(Option::is_some).find(enough).ok_or(Reason::Unsatisfiable)?;
-            ranked.retain(|ranked| self.world.resources[ranked.3].ledger.effective.as_ref().and_then(|e| e.parent.as_deref()) == parent);
+            chosen.retain(|resource| self.parent(*resource) == parent);
         }
-        if ranked.len() >= count {
-            return Ok(ranked.into_iter().take(count).map(|(_, _, _, resource)| resource).collect());
+        if chosen.len() >= count {
+            chosen.truncate(count);
+            return Ok(chosen);
         }
         let never = |reason: &&Reason| {
             matches!(reason, Reason::ModeUnsupported | Reason::QuantityOutOfRange | Reason::Unsatisfiable | Reason::TooManyUnder)
         };
-        if group.members.len() - ruled_out.iter().filter(never).count() < count {
+        let matching = group.members.values().filter(|resource| !taken.contains(resource)).count();
+        if matching - ruled_out.iter().filter(never).count() < count {
             return Err(Reason::Unsatisfiable);
         }
         let first = ruled_out.into_iter().min_by_key(|reason| reason.rank());
         Err(if full > 0 { Reason::QueueFull } else { first.unwrap_or(Reason::Unsatisfiable) })
     }
 
-    /// When all its occupants will have reached a hard end, if they have one.
-    fn ends_at(&self, resource: ResourceIx) -> i64 {
-        let occupants = &self.world.resources[resource].ledger.occupants;
-        occupants.iter().map(|occupant| occupant.expires_at.map_or(i64::MAX, |end| end.as_millisecond())).max().unwrap_or(0)
+    /// Takes one Resource into the ranking of a request's picks; `fits_only` passes over all that can't be had at once.
+    fn rank(&self, ask: &Ask<'_>, resource: ResourceIx, fits_only: bool, ranking: &mut Ranking<'_>) {
+        if ranking.taken.contains(&resource) || ranking.chosen.contains(&resource) {
+            return;
+        }
+        let stands = self.world.claims[ask.claim].stands.contains(&resource);
+        match weigh::weigh(&self.world, ask, resource, self.now.wall) {
+            Weighed::Fits => ranking.chosen.push(resource),
+            _ if fits_only => {}
+            Weighed::Blocked(found) if found.iter().any(|obstacle| weigh::rules_out(obstacle.reason)) && !stands => {
+                ranking.ruled_out.extend(found.first().map(|obstacle| obstacle.reason));
+            }
+            _ if self.world.resources[resource].queue.is_full(ask.order) && !stands => ranking.full += 1,
+            Weighed::Blocked(_) | Weighed::Joins(_) => ranking.chosen.push(resource),
+        }
     }
 
     /// Makes sure that a selector's Resources are known.
@@ -300,10 +311,9 @@ impl Engine {
         if !self.world.groups.lacks(selector) {
             return;
         }
-        let mut group = selection::Group { selector: selector.clone(), ..Default::default() };
+        let mut group = selection::Group::new(selector.clone());
         for (place, record) in self.world.resources.iter() {
             if selection::matches(selector, &record.labels) {
-                group.members.insert(record.name.clone(), place);
                 group.list(place, &record.name, listed(record));
             }
         }
@@ -315,20 +325,30 @@ impl Engine {
         let record = &self.world.resources[resource];
         for group in self.world.groups.iter_mut() {
             if selection::matches(&group.selector, &record.labels) {
-                group.members.insert(record.name.clone(), resource);
                 group.list(resource, &record.name, listed(record));
-            } else if group.members.remove(&record.name).is_some() {
-                group.list(resource, &record.name, None);
+            } else {
+                group.unlist(resource);
             }
         }
     }
 }
 
-/// How many free units a Resource is listed with; not at all while somebody waits for it or nothing is free.
-fn listed(record: &super::world::ResourceRecord) -> Option<i64> {
-    let effective = record.ledger.effective.as_ref()?;
-    let free = capacity::free(&record.ledger, &effective.capacity).unwrap_or(i64::MAX);
-    (free > 0 && record.queue.is_empty() && record.invalid.is_none()).then_some(free)
+/// How a Resource is listed among those that a selector finds.
+fn listed(record: &super::world::ResourceRecord) -> Listed {
+    let effective = record.ledger.effective.as_ref();
+    let free = effective.map_or(0, |effective| capacity::free(&record.ledger, &effective.capacity).unwrap_or(i64::MAX));
+    let gives = free > 0 && record.queue.is_empty() && record.invalid.is_none();
+    let occupants = record.ledger.occupants.iter();
+    let ends = occupants.map(|occupant| occupant.expires_at.map_or(i64::MAX, |end| end.as_millisecond())).max();
+    Listed { free: gives.then_some(free), ends: ends.unwrap_or(0) }
+}
+
+/// A request's picks as they are found.
+struct Ranking<'a> {
+    taken: &'a BTreeSet<ResourceIx>,
+    chosen: Vec<ResourceIx>,
+    ruled_out: Vec<Reason>,
+    full: usize,
 }
 
 /// How many Resources a request wants (M2).
