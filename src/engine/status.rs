@@ -112,7 +112,10 @@ impl Engine {
         let what = self.world.resources[resource].spec.key.as_deref().unwrap_or(&self.world.resources[resource].name).to_owned();
         match obstacle.reason {
             Reason::CapacityHeld => format!("{what} is full: {}", self.holders(resource)),
-            Reason::QueueAhead => format!("{what}: {} wait ahead", self.ahead(resource, &record.order())),
+            Reason::QueueAhead => match self.ahead(resource, &record.order()) {
+                1 => format!("{what}: 1 claim is ahead"),
+                ahead => format!("{what}: {ahead} claims are ahead"),
+            },
             Reason::ParentHeld => format!("{what}, which it is inside, is taken whole: {}", self.holders(resource)),
             Reason::OccupantLimit => format!("{what} has as many occupants as it may have"),
             Reason::Quarantined => format!("{what} was seen dirty and waits to be cleaned"),
