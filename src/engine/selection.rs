@@ -61,6 +61,11 @@ impl Group {
         self.listed.insert(resource, (listed, name.clone()));
     }
 
+    /// Where a member stands in `ending`.
+    pub fn place(&self, resource: ResourceIx) -> Option<(i64, &Arc<str>)> {
+        self.listed.get(&resource).map(|(listed, name)| (listed.ends, name))
+    }
+
     /// The selector finds this Resource no more.
     pub fn unlist(&mut self, resource: ResourceIx) {
         let Some((before, name)) = self.listed.remove(&resource) else { return };

@@ -217,7 +217,7 @@ impl Engine {
 
     /// What holds a selecting request back: the obstacles of the Resources it would stand in line for.
     fn why_not_selected(
-        &self,
+        &mut self,
         claim: ClaimIx,
         place: usize,
         request: &Request,
@@ -242,32 +242,43 @@ impl Engine {
     /// The Resources a waiting selector request stands in line for: free first, then earliest end, then name; one parent if
     /// they must share it (M4). Otherwise the word for why there are not enough.
     pub(super) fn choose_picks(
-        &self,
+        &mut self,
         claim: ClaimIx,
         place: usize,
         request: &Request,
         order: &Order,
         taken: &BTreeSet<ResourceIx>,
     ) -> Result<Vec<ResourceIx>, Reason> {
+        let Some(selector) = &request.selector else { return Err(Reason::NotFound) };
+        self.know_group(selector);
         let record = &self.world.claims[claim];
-        let Some(group) = request.selector.as_ref().and_then(|selector| self.world.groups.get(selector)) else {
-            return Err(Reason::NotFound);
-        };
+        let Some(group) = self.world.groups.get(selector) else { return Err(Reason::NotFound) };
         let scope = self.scope_uid(claim, &request.name);
         let ask = ask(claim, place, request, scope.as_deref(), order, 0);
         let count = count(request);
         let colocate = record.spec.colocate;
-        let mut ranking = Ranking { taken, chosen: Vec::new(), ruled_out: Vec::new(), full: 0 };
-        // What fits is looked for among what may have something to give; the others are taken as they end, until it is enough.
+        let weigh = |resource| weigh::weigh(&self.world, &ask, resource, self.now.wall);
+        let open = group.open.iter().map(|(_, _, resource)| *resource).filter(|resource| !taken.contains(resource));
+        let mut chosen: Vec<ResourceIx> = open.filter(|&resource| weigh(resource) == Weighed::Fits).collect();
+        chosen.sort_by_key(|&resource| group.place(resource));
+        let free: BTreeSet<ResourceIx> = chosen.iter().copied().collect();
+        let (mut ruled_out, mut full) = (Vec::new(), 0);
+        // The others are weighed as they end, until it is enough.
         let enough = if colocate { usize::MAX } else { count };
-        let open = group.open.iter().map(|(_, _, resource)| *resource);
-        for (resource, fits_only) in open.map(|open| (open, true)).chain(group.ending.iter().map(|(_, _, ending)| (*ending, false))) {
-            if ranking.chosen.len() >= enough {
+        let others = group.ending.iter().map(|(_, _, resource)| *resource);
+        for resource in others.filter(|resource| !taken.contains(resource) && !free.contains(resource)) {
+            if chosen.len() >= enough {
                 break;
             }
-            self.rank(&ask, resource, fits_only, &mut ranking);
+            let stands = record.stands.contains(&resource);
+            match weigh(resource) {
+                Weighed::Blocked(found) if found.iter().any(|obstacle| weigh::rules_out(obstacle.reason)) && !stands => {
+                    ruled_out.extend(found.first().map(|obstacle| obstacle.reason));
+                }
+                _ if self.world.resources[resource].queue.is_full(order) && !stands => full += 1,
+                _ => chosen.push(resource),
+            }
         }
-        let Ranking { mut chosen, ruled_out, full, .. } = ranking;
         if colocate {
             let parents: BTreeSet<Option<&str>> = chosen.iter().map(|resource| self.parent(*resource)).collect();
             let enough = |parent: &Option<&str>| chosen.iter().filter(|chosen| self.parent(**chosen) == *parent).count() >= count;
@@ -281,29 +292,11 @@ impl Engine {
         let never = |reason: &&Reason| {
             matches!(reason, Reason::ModeUnsupported | Reason::QuantityOutOfRange | Reason::Unsatisfiable | Reason::TooManyUnder)
         };
-        let matching = group.members.values().filter(|resource| !taken.contains(resource)).count();
-        if matching - ruled_out.iter().filter(never).count() < count {
+        if group.members.len() - ruled_out.iter().filter(never).count() < count {
             return Err(Reason::Unsatisfiable);
         }
         let first = ruled_out.into_iter().min_by_key(|reason| reason.rank());
         Err(if full > 0 { Reason::QueueFull } else { first.unwrap_or(Reason::Unsatisfiable) })
-    }
-
-    /// Takes one Resource into the ranking of a request's picks; `fits_only` passes over all that can't be had at once.
-    fn rank(&self, ask: &Ask<'_>, resource: ResourceIx, fits_only: bool, ranking: &mut Ranking<'_>) {
-        if ranking.taken.contains(&resource) || ranking.chosen.contains(&resource) {
-            return;
-        }
-        let stands = self.world.claims[ask.claim].stands.contains(&resource);
-        match weigh::weigh(&self.world, ask, resource, self.now.wall) {
-            Weighed::Fits => ranking.chosen.push(resource),
-            _ if fits_only => {}
-            Weighed::Blocked(found) if found.iter().any(|obstacle| weigh::rules_out(obstacle.reason)) && !stands => {
-                ranking.ruled_out.extend(found.first().map(|obstacle| obstacle.reason));
-            }
-            _ if self.world.resources[resource].queue.is_full(ask.order) && !stands => ranking.full += 1,
-            Weighed::Blocked(_) | Weighed::Joins(_) => ranking.chosen.push(resource),
-        }
     }
 
     /// Makes sure that a selector's Resources are known.
@@ -341,14 +334,6 @@ fn listed(record: &super::world::ResourceRecord) -> Listed {
     let occupants = record.ledger.occupants.iter();
     let ends = occupants.map(|occupant| occupant.expires_at.map_or(i64::MAX, |end| end.as_millisecond())).max();
     Listed { free: gives.then_some(free), ends: ends.unwrap_or(0) }
-}
-
-/// A request's picks as they are found.
-struct Ranking<'a> {
-    taken: &'a BTreeSet<ResourceIx>,
-    chosen: Vec<ResourceIx>,
-    ruled_out: Vec<Reason>,
-    full: usize,
 }
 
 /// How many Resources a request wants (M2).

@@ -145,6 +145,24 @@ fn m4_a_waiting_selector_stands_in_as_many_queues_as_it_wants_and_takes_any_set(
 }
 
 #[test]
+fn m4_among_picks_that_are_free_the_earliest_end_comes_first() {
+    let mut bench = Bench::default();
+    bench.resource("lock", mutex());
+    for name in ["late", "early"] {
+        bench.labelled(name, &[("pool", "seats")], pool(5));
+    }
+    bench.claim("on-lock", asks(named("lock"), 0));
+    // The pool that ends last has the fewest units left, so that the best fit and the earliest end are not the same pool.
+    bench.claim("on-late", ClaimSpec { max_hold_seconds: Some(500), ..asks(shared("late", 3), 0) });
+    bench.claim("on-early", ClaimSpec { max_hold_seconds: Some(50), ..asks(shared("early", 1), 0) });
+    let seat = Request { mode: Some(Mode::Shared), quantity: Some(1), ..selecting("pool", "seats", 1) };
+    bench.claim("waits", ask(vec![named("lock"), seat], 600));
+    assert_eq!(bench.phase("waits"), Phase::Queued);
+    bench.pass(2);
+    assert_eq!((bench.ledger("late").queue_depth, bench.ledger("early").queue_depth), (0, 1));
+}
+
+#[test]
 fn m4_an_older_selecting_waiter_comes_before_a_younger_named_one() {
     let mut bench = Bench::default();
     gpus(&mut bench, 2);
