@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::api::Claim;
 
 use super::{
+    outbox::version,
     step::Engine,
-    world::{ClaimIx, ClaimRecord, Object, Stage, version},
+    world::{ClaimIx, ClaimRecord, Object, Stage},
 };
 
 impl Engine {

@@ -18,6 +18,7 @@ mod lifecycle;
 pub mod look;
 mod matching;
 pub mod order;
+pub mod outbox;
 mod outcome;
 mod queue;
 mod receipt;

@@ -6,8 +6,9 @@ use crate::api::Phase;
 
 use super::{
     event::{Outcome, Target},
+    outbox::version,
     step::Engine,
-    world::{ClaimIx, Object, ResourceIx, Stage, version},
+    world::{ClaimIx, Object, ResourceIx, Stage},
 };
 
 /// The longest rest after writes that were refused for good. Milliseconds.

@@ -6,8 +6,9 @@ use crate::api::Resource;
 
 use super::{
     capacity,
+    outbox::version,
     step::Engine,
-    world::{ClaimIx, ClaimRecord, Ghost, Object, ResourceIx, ResourceRecord, Stage, version},
+    world::{ClaimIx, ClaimRecord, Ghost, Object, ResourceIx, ResourceRecord, Stage},
 };
 
 /// How long the name of a Resource that was deleted while occupied is granted to nobody. Milliseconds.
