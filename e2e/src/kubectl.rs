@@ -59,13 +59,21 @@ impl ControlPlane {
         self.kubectl(&["apply", "--server-side", "--filename", path]).await.map(|_| ())
     }
 
-    /// Applies `crds/`, and waits until the API server serves the kinds.
+    /// Applies `crds/`, and waits until the API server serves the kinds: for a moment after they are established it still
+    /// answers that their storage is initializing, and only some clients ask again then, as kubectl does.
     ///
     /// # Errors
     /// When one is refused or isn't served in 30 seconds.
     pub async fn apply_crds(&self) -> Result<(), Error> {
         self.apply("crds").await?;
-        self.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", "--filename", "crds"]).await.map(|_| ())
+        self.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", "--filename", "crds"]).await?;
+        let path = "jsonpath={range .items[*]}/apis/{.spec.group}/{.spec.versions[0].name}/{.spec.names.plural} {end}";
+        let collections = self.kubectl(&["get", "--output", path, "--filename", "crds"]).await?;
+        for collection in collections.split_whitespace() {
+            // Version 0 asks for what watches are served from.
+            self.kubectl(&["get", "--raw", &format!("{collection}?resourceVersion=0")]).await?;
+        }
+        Ok(())
     }
 }
 

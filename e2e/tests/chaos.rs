@@ -60,7 +60,7 @@ impl Scene {
         let namespace = control_plane.new_namespace(prefix).await.unwrap();
         let client = control_plane.client_as(ADAPTER, &["system:masters"]).await.unwrap();
         let (seen, mut watchers) = (Seen::default(), JoinSet::new());
-        seen.watch(&client, &namespace, &mut watchers);
+        seen.watch(&client, &namespace, &mut watchers).await;
         let churn = Churn::new(&client, &namespace, seen.clone(), Dice::new(seed)).await;
         Self { control_plane, kubeconfig, seen, seed, churn, machine: None, watchers, _alone: alone }
     }

@@ -218,6 +218,9 @@ impl Churn {
     /// One that is occupied can't be deleted. A deleted one is made again a moment later.
     async fn delete_a_resource(&mut self) {
         let names: Vec<String> = self.seen.lock().resources.keys().cloned().collect();
+        if names.is_empty() {
+            return;
+        }
         let name = &names[self.dice.roll(names.len())];
         let Some(resource) = self.seen.lock().resources.get(name).cloned() else { return };
         match self.resources.delete(name, &DeleteParams::default()).await {

@@ -5,7 +5,7 @@ use std::{
     fmt::Debug,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures::StreamExt as _;
@@ -21,7 +21,10 @@ use tenure::{
     api::{Claim, OccupantState, Phase, Resource},
     engine::invariant,
 };
-use tokio::task::JoinSet;
+use tokio::{sync::oneshot, task::JoinSet, time::timeout};
+
+/// How long the watches may take to list what there is.
+const FILLING: Duration = Duration::from_secs(30);
 
 /// Shared by those who watch and those who act on it.
 #[derive(Clone, Default)]
@@ -65,18 +68,24 @@ struct Served {
 }
 
 impl Seen {
-    /// Watches the Claims of a namespace and the Resources labelled with its name until the set is dropped.
-    pub fn watch(&self, client: &Client, namespace: &str, tasks: &mut JoinSet<()>) {
+    /// Watches the Claims of a namespace and the Resources labelled with its name until the set is dropped. Comes back once all
+    /// there are so far have been seen.
+    pub async fn watch(&self, client: &Client, namespace: &str, tasks: &mut JoinSet<()>) {
         let resources = Config::default().labels(&format!("chaos={namespace}"));
-        tasks.spawn(follow(self.clone(), Api::all(client.clone()), resources, Record::see_resource, |record, gone| match gone {
+        let (filled, resources_filled) = oneshot::channel();
+        let all = Api::all(client.clone());
+        tasks.spawn(follow(self.clone(), all, resources, filled, Record::see_resource, |record, gone| match gone {
             Some(gone) => drop(record.resources.remove(&name(gone))),
             None => record.resources.clear(),
         }));
+        let (filled, claims_filled) = oneshot::channel();
         let claims = Api::namespaced(client.clone(), namespace);
-        tasks.spawn(follow(self.clone(), claims, Config::default(), Record::see_claim, |record, gone| match gone {
+        tasks.spawn(follow(self.clone(), claims, Config::default(), filled, Record::see_claim, |record, gone| match gone {
             Some(gone) => drop(record.claims.remove(&uid(gone))),
             None => record.claims.clear(),
         }));
+        let all_filled = async { tokio::try_join!(resources_filled, claims_filled) };
+        timeout(FILLING, all_filled).await.expect("the watches never listed all").unwrap();
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Record> {
@@ -84,19 +93,26 @@ impl Seen {
     }
 }
 
-/// `forget` is told of one object that is gone, or of none when all are listed anew.
-async fn follow<K>(seen: Seen, api: Api<K>, config: Config, see: fn(&mut Record, K), forget: fn(&mut Record, Option<&K>))
-where
+/// `forget` is told of one object that is gone, or of none when all are listed anew; `filled`, that all were seen once.
+async fn follow<K>(
+    seen: Seen,
+    api: Api<K>,
+    config: Config,
+    filled: oneshot::Sender<()>,
+    see: fn(&mut Record, K),
+    forget: fn(&mut Record, Option<&K>),
+) where
     K: kube::Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let mut stream = pin!(watcher(api, config).default_backoff());
+    let mut filled = Some(filled);
     while let Some(event) = stream.next().await {
         let mut record = seen.lock();
         match event {
             Ok(Event::Apply(object) | Event::InitApply(object)) => see(&mut record, object),
             Ok(Event::Delete(object)) => forget(&mut record, Some(&object)),
             Ok(Event::Init) => forget(&mut record, None),
-            Ok(Event::InitDone) => {}
+            Ok(Event::InitDone) => drop(filled.take().map(|filled| filled.send(()))),
             Err(error) => eprintln!("watching {}: {error}", K::kind(&())),
         }
     }
